@@ -1,0 +1,10 @@
+/** `npm run generate`: third-party protos out of installed packages, then TypeScript out of all contracts. */
+import { execFileSync } from "node:child_process";
+import { rmSync } from "node:fs";
+import { writeThirdPartyProtos } from "./third-party-protos.ts";
+
+const THIRD_PARTY = ".generated/third_party";
+
+rmSync(THIRD_PARTY, { recursive: true, force: true });
+writeThirdPartyProtos(THIRD_PARTY);
+execFileSync("buf", ["generate"], { stdio: "inherit" });

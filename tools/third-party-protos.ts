@@ -1,0 +1,47 @@
+import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { printProtoFile } from "./print-proto.ts";
+
+const require = createRequire(import.meta.url);
+
+/** Where each proto that is not ours comes from: path in the import tree, package, path inside the package. */
+const COPIED = [
+  ["google/google/rpc/error_details.proto", "google-proto-files", "google/rpc/error_details.proto"],
+  ["google/google/rpc/status.proto", "google-proto-files", "google/rpc/status.proto"],
+  ["grpc/grpc/health/v1/health.proto", "grpc-health-check", "proto/health/v1/health.proto"],
+  [
+    "grpc/grpc/reflection/v1/reflection.proto",
+    "@grpc/reflection",
+    "build/proto/grpc/reflection/v1/reflection.proto",
+  ],
+  [
+    "grpc/grpc/reflection/v1alpha/reflection.proto",
+    "@grpc/reflection",
+    "build/proto/grpc/reflection/v1alpha/reflection.proto",
+  ],
+] as const;
+
+/**
+ * Lays out, below `root`, one folder for each origin (buf, google, grpc), each a buf module of its own.
+ *
+ * The validation rules are in no package as text, so they are printed from the descriptor that the runtime carries.
+ */
+export function writeThirdPartyProtos(root: string): void {
+  for (const [target, packageName, source] of COPIED) {
+    const to = join(root, target);
+    mkdirSync(dirname(to), { recursive: true });
+    copyFileSync(join(packageFolder(packageName), source), to);
+  }
+  const validate = join(root, "buf/buf/validate/validate.proto");
+  mkdirSync(dirname(validate), { recursive: true });
+  writeFileSync(validate, printProtoFile(file_buf_validate_validate.proto));
+}
+
+/** Not every package exports its package.json, so the folder is looked for along the resolution paths. */
+function packageFolder(name: string): string {
+  const entry = require.resolve(name);
+  const mark = join("node_modules", name);
+  return entry.slice(0, entry.lastIndexOf(mark) + mark.length);
+}
