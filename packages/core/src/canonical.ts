@@ -1,0 +1,98 @@
+import canonicalize from "canonicalize";
+
+/** Deepest nesting that canonicalJson accepts unless told otherwise; a scalar has depth 0. */
+export const MAX_CANONICAL_DEPTH = 64;
+
+/** Longest path that a CanonicalError carries, in characters: member names may come from a stranger. */
+const MAX_PATH = 128;
+
+/** A value has no canonical form. `path` says where, as `a.b[0]`; the empty path is the value itself. */
+export class CanonicalError extends Error {
+  override readonly name = "CanonicalError";
+  readonly path: string;
+
+  constructor(problem: string, path: string) {
+    super(path === "" ? problem : `${path}: ${problem}`);
+    this.path = path;
+  }
+}
+
+/**
+ * The RFC 8785 text of a JSON value.
+ *
+ * Throws CanonicalError for everything that is not plain JSON: undefined members, functions, symbols, bigints, NaN
+ * and infinities, lone surrogates, sparse arrays, accessors, objects with a prototype of their own, cycles, and
+ * nesting over `maxDepth`. A serialiser that drops or rewrites such a value would let a signer sign what he did not
+ * see.
+ */
+export function canonicalJson(value: unknown, maxDepth: number = MAX_CANONICAL_DEPTH): string {
+  check(value, [], [], maxDepth);
+  // The checks above leave only values for which the package returns a text.
+  return canonicalize(value) as string;
+}
+
+const utf8 = new TextEncoder();
+
+/** The UTF-8 bytes of canonicalJson: what is hashed and signed. Throws CanonicalError likewise. */
+export function canonicalBytes(value: unknown, maxDepth: number = MAX_CANONICAL_DEPTH): Uint8Array {
+  return utf8.encode(canonicalJson(value, maxDepth));
+}
+
+type Path = (string | number)[];
+
+function check(value: unknown, path: Path, ancestors: object[], maxDepth: number): void {
+  if (typeof value !== "object" || value === null) {
+    checkScalar(value, path);
+    return;
+  }
+  if (ancestors.includes(value)) refuse("cycle", path);
+  if (ancestors.length >= maxDepth) refuse(`nested deeper than ${maxDepth}`, path);
+  ancestors.push(value);
+  if (Array.isArray(value)) checkArray(value, path, ancestors, maxDepth);
+  else checkObject(value, path, ancestors, maxDepth);
+  ancestors.pop();
+}
+
+function checkScalar(value: unknown, path: Path): void {
+  if (value === null || typeof value === "boolean") return;
+  if (typeof value === "string") {
+    if (!value.isWellFormed()) refuse("a lone surrogate has no UTF-8 form", path);
+  } else if (typeof value === "number") {
+    if (!Number.isFinite(value)) refuse(`${value} is not a JSON number`, path);
+  } else {
+    refuse(`${typeof value} is not a JSON value`, path);
+  }
+}
+
+function checkArray(array: unknown[], path: Path, ancestors: object[], maxDepth: number): void {
+  if (Object.getPrototypeOf(array) !== Array.prototype) refuse("not a plain array", path);
+  if (typeof (array as { toJSON?: unknown }).toJSON === "function") refuse("an array with toJSON", path);
+  for (let i = 0; i < array.length; i++) {
+    const member = Object.getOwnPropertyDescriptor(array, i);
+    path.push(i);
+    if (member === undefined) refuse("a hole in an array", path);
+    else if (!("value" in member)) refuse("an accessor", path);
+    else check(member.value, path, ancestors, maxDepth);
+    path.pop();
+  }
+  if (Object.keys(array).length !== array.length) refuse("an array with named members", path);
+}
+
+function checkObject(object: object, path: Path, ancestors: object[], maxDepth: number): void {
+  const prototype = Object.getPrototypeOf(object);
+  if (prototype !== Object.prototype && prototype !== null) refuse("not a plain object", path);
+  for (const key of Object.keys(object)) {
+    // A descriptor reads an own `__proto__` member as what it is, and shows an accessor without running it.
+    const member = Object.getOwnPropertyDescriptor(object, key);
+    path.push(key);
+    if (!key.isWellFormed()) refuse("a lone surrogate has no UTF-8 form", path);
+    if (member === undefined || !("value" in member)) refuse("an accessor", path);
+    else check(member.value, path, ancestors, maxDepth);
+    path.pop();
+  }
+}
+
+function refuse(problem: string, path: Path): never {
+  const steps = path.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`)).join("");
+  throw new CanonicalError(problem, steps.replace(/^\./, "").slice(0, MAX_PATH).toWellFormed());
+}
