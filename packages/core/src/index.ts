@@ -1,2 +1,7 @@
-export { decodeBase64Url, encodeBase64Url } from "./base64url.ts";
-export { CanonicalError, canonicalBytes, canonicalJson, MAX_CANONICAL_DEPTH } from "./canonical.ts";
+export * from "./base64url.ts";
+export * from "./canonical.ts";
+export * from "./clock.ts";
+export * from "./errors.ts";
+export * from "./ids.ts";
+export * from "./page-token.ts";
+export * from "./times.ts";

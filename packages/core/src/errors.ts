@@ -1,0 +1,86 @@
+import { getOption } from "@bufbuild/protobuf";
+import {
+  ErrorReason,
+  ErrorReasonSchema,
+  Status,
+  status as statusOption,
+} from "@depute/contracts/depute/errors/v1/error_reason_pb";
+
+export { ErrorReason, Status };
+
+/** The `domain` of every google.rpc.ErrorInfo that Depute sends. */
+export const ERROR_DOMAIN = "depute.dev";
+
+const PREFIX = "ERROR_REASON_";
+
+/** One field at fault, as google.rpc.BadRequest.FieldViolation says it. */
+export interface FieldViolation {
+  /** Path from the request message, e.g. `filter.page_size` or `steps[3].name`; empty for the message as a whole. */
+  field: string;
+  /** What is wrong, for a person. */
+  description: string;
+  /** The id of the broken rule, e.g. `string.max_len`, for a program. */
+  reason?: string;
+}
+
+export interface DeputeErrorOptions {
+  /** The keys that the reason's comment in the vocabulary names. */
+  metadata?: Record<string, string>;
+  violations?: FieldViolation[];
+  /** What led to this; it is logged and never sent. */
+  cause?: unknown;
+}
+
+/** A refusal: the one way in which code says no. Its message is shown to the caller, so it holds no secret. */
+export class DeputeError extends Error {
+  readonly reason: ErrorReason;
+  readonly metadata: Record<string, string>;
+  readonly violations: FieldViolation[];
+
+  constructor(reason: ErrorReason, message: string, options: DeputeErrorOptions = {}) {
+    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    this.name = "DeputeError";
+    this.reason = reason;
+    this.metadata = options.metadata ?? {};
+    this.violations = options.violations ?? [];
+  }
+}
+
+interface ReasonEntry {
+  name: string;
+  status: Status;
+}
+
+const byNumber = new Map<number, ReasonEntry>();
+const byName = new Map<string, ErrorReason>();
+for (const value of ErrorReasonSchema.values) {
+  const name = value.name.slice(PREFIX.length);
+  byNumber.set(value.number, { name, status: getOption(value, statusOption) });
+  byName.set(name, value.number as ErrorReason);
+}
+
+/** The gRPC status that a reason travels with, numbered as google.rpc.Code; INTERNAL for a reason not in the vocabulary. */
+export function statusOf(reason: ErrorReason): Status {
+  return byNumber.get(reason)?.status ?? Status.INTERNAL;
+}
+
+/** The reason's name without its prefix, e.g. `TASK_NOT_FOUND`; `INTERNAL` for a reason not in the vocabulary. */
+export function reasonName(reason: ErrorReason): string {
+  return byNumber.get(reason)?.name ?? "INTERNAL";
+}
+
+/** The reason of that name (without the prefix); undefined when the vocabulary has none. */
+export function reasonNamed(name: string): ErrorReason | undefined {
+  return byName.get(name);
+}
+
+/** An INVALID_REQUEST whose fault is in one field. */
+export function invalid(field: string, description: string): DeputeError {
+  return new DeputeError(
+    ErrorReason.INVALID_REQUEST,
+    field === "" ? description : `${field}: ${description}`,
+    {
+      violations: [{ field, description }],
+    },
+  );
+}

@@ -1,0 +1,66 @@
+import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+
+// The fraction is bounded so that a hostile text costs nothing; nine digits are the most that any contract uses.
+const RFC3339_UTC = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?Z$/;
+
+/**
+ * Parses a time in RFC 3339 of the one form `YYYY-MM-DDTHH:MM:SS(.s+)?Z` (at most nine digits of fraction).
+ *
+ * The calendar is checked: 30 February and a second of 60 are refused. Digits below the millisecond are cut off.
+ *
+ * @returns milliseconds since the Unix epoch; undefined when malformed
+ */
+export function parseTime(text: string): number | undefined {
+  const match = RFC3339_UTC.exec(text);
+  if (match === null) return undefined;
+  const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  const millisecond = Number((match[7] ?? "").slice(0, 3).padEnd(3, "0"));
+  const date = new Date(0);
+  // Date.UTC reads the years 0 to 99 as 1900 to 1999; the setter does not.
+  date.setUTCFullYear(year, month - 1, day);
+  date.setUTCHours(hour, minute, second, millisecond);
+  // Date carries what overflows into the next field, so a text that is no calendar time comes back different.
+  const same =
+    date.getUTCFullYear() === year &&
+    date.getUTCMonth() === month - 1 &&
+    date.getUTCDate() === day &&
+    date.getUTCHours() === hour &&
+    date.getUTCMinutes() === minute &&
+    date.getUTCSeconds() === second;
+  return same ? date.getTime() : undefined;
+}
+
+/** Whether a text is a time that {@link parseTime} accepts. */
+export function isTime(text: string): boolean {
+  return parseTime(text) !== undefined;
+}
+
+const EARLIEST_MS = -62_167_219_200_000; // 0000-01-01T00:00:00Z
+const LATEST_MS = 253_402_300_799_999; // 9999-12-31T23:59:59.999Z
+
+/**
+ * Formats milliseconds since the Unix epoch as `YYYY-MM-DDTHH:MM:SS.sssZ`.
+ *
+ * @throws RangeError outside the years 0000 to 9999, or when not a finite number
+ */
+export function formatTime(ms: number): string {
+  if (!(ms >= EARLIEST_MS && ms <= LATEST_MS)) throw new RangeError(`no RFC 3339 time: ${ms}`);
+  return new Date(ms).toISOString();
+}
+
+/** google.protobuf.Timestamp of milliseconds since the Unix epoch. */
+export function toTimestamp(ms: number): Timestamp {
+  return timestampFromMs(ms);
+}
+
+/** Milliseconds since the Unix epoch of a google.protobuf.Timestamp, cut off below the millisecond. */
+export function fromTimestamp(timestamp: Timestamp): number {
+  return timestampMs(timestamp);
+}
