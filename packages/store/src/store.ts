@@ -1,0 +1,49 @@
+/**
+ * What a statement takes and gives.
+ *
+ * INTEGER columns come back as `number` when that is exact (up to 2^53-1 either side of zero) and as `bigint` when not;
+ * a `bigint` parameter must fit 64 bits, a `number` must be finite. Columns of ours hold at most 2^53-1, so their type
+ * is `number`. There are no booleans: use 0 and 1.
+ */
+export type SqlValue = null | number | bigint | string | Uint8Array;
+
+/** Reads at one consistent state. Usable until the function that it was given to settles. */
+export interface ReadTx {
+  /** All rows of one statement; `?` placeholders are filled from `params` in order. The caller states the row type. */
+  all<T>(sql: string, params?: readonly SqlValue[]): Promise<T[]>;
+  /** The first row, or undefined. */
+  get<T>(sql: string, params?: readonly SqlValue[]): Promise<T | undefined>;
+}
+
+/** Reads its own writes. */
+export interface WriteTx extends ReadTx {
+  /**
+   * One statement that changes rows. `all` and `get` take `... RETURNING` as well.
+   *
+   * @throws ConstraintError where a row breaks a constraint; the transaction stays usable.
+   */
+  run(sql: string, params?: readonly SqlValue[]): Promise<{ changes: number }>;
+  /** Runs `hook` after this transaction is durable, before `write` resolves; never when it is rolled back. */
+  afterCommit(hook: () => void): void;
+}
+
+/**
+ * SQL behind one interface, so that SQLite can be exchanged for Postgres: statements keep to what both understand.
+ *
+ * The function given to `read` or `write` may await calls of its `tx` and nothing else, since others wait for it: no
+ * network, no timers, no transaction within it (refused). One that takes longer than the store's limit fails.
+ */
+export interface Store {
+  /** Runs `fn` on a consistent state of everything committed before. */
+  read<T>(fn: (tx: ReadTx) => Promise<T>): Promise<T>;
+  /**
+   * Runs `fn` in a transaction, and resolves with its result once that is durable on disk. When `fn` throws, its changes
+   * are rolled back and the error is passed on. Writes take effect one after the other, in the order of the calls;
+   * waiting ones are committed together.
+   *
+   * @throws DeputeError LIMIT_EXCEEDED when too many wait, SHUTTING_DOWN after `close`.
+   */
+  write<T>(fn: (tx: WriteTx) => Promise<T>): Promise<T>;
+  /** Finishes what waits, then closes the file. Idempotent. */
+  close(): Promise<void>;
+}
