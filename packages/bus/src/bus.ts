@@ -12,8 +12,8 @@ export interface Bus {
   publish(topic: string, key: string): void;
 
   /**
-   * Calls `listener` with the key of each wake-up of `topic`, or with `LOOK_AT_EVERYTHING` after wake-ups may have been
-   * lost (a connection was made or made again). What a listener throws goes to `onError` and reaches nobody else.
+   * Calls `listener` with the key of each wake-up of `topic`, or with `LOOK_AT_EVERYTHING` when wake-ups may have been
+   * lost or were too many to be named. What a listener throws goes to `onError` and reaches nobody else.
    *
    * @returns a function that ends the subscription; no call follows it.
    */
@@ -28,9 +28,5 @@ export type Listener = (key: string) => void;
 /** The key that stands for every key. */
 export const LOOK_AT_EVERYTHING = "";
 
-export interface BusOptions {
-  /** Told about what a listener threw and about a Redis that is away; the text says which. */
-  readonly onError: (error: unknown, what: string) => void;
-  /** Told how many wake-ups were just given up because Redis was away; for a metric. */
-  readonly onDrop?: (count: number) => void;
-}
+/** Told about what a listener threw, and once for each outage of Redis; `what` says which. */
+export type OnError = (error: unknown, what: string) => void;

@@ -1,1 +1,2 @@
-export { type Bus, type BusOptions, type Listener, LOOK_AT_EVERYTHING } from "./bus.ts";
+export { type Bus, type Listener, LOOK_AT_EVERYTHING, type OnError } from "./bus.ts";
+export { type BusOptions, createBus } from "./create.ts";

@@ -1,0 +1,7 @@
+import { InProcessBus } from "./in-process.ts";
+import { busSuite } from "./testing/bus-suite.ts";
+
+busSuite((onError) => {
+  const bus = new InProcessBus({ onError });
+  return { here: bus, there: bus };
+});
