@@ -1,0 +1,55 @@
+import { hash } from "node:crypto";
+import sodium from "sodium-native";
+import type { CryptoEngine } from "../engine.ts";
+import {
+  assertSeed,
+  isAcceptableKey,
+  isAcceptableSignature,
+  KEY_BYTES,
+  SIGNATURE_BYTES,
+} from "./encodings.ts";
+
+/** Engine for servers: libsodium for Ed25519 and BLAKE2b, OpenSSL for SHA-256. */
+export const nativeEngine: CryptoEngine = {
+  name: "sodium-native",
+
+  publicKey(seed) {
+    return expand(seed).publicKey;
+  },
+
+  sign(message, seed) {
+    const { secretKey } = expand(seed);
+    const signature = new Uint8Array(SIGNATURE_BYTES);
+    sodium.crypto_sign_detached(signature, message, secretKey);
+    sodium.sodium_memzero(secretKey);
+    return signature;
+  },
+
+  verify(signature, message, publicKey) {
+    // libsodium's binding takes a signature that is longer than 64 bytes; the table here does not.
+    if (!isAcceptableSignature(signature) || !isAcceptableKey(publicKey)) return false;
+    return sodium.crypto_sign_verify_detached(signature, message, publicKey);
+  },
+
+  isPrimeOrder(publicKey) {
+    return isAcceptableKey(publicKey) && sodium.crypto_core_ed25519_is_valid_point(publicKey);
+  },
+
+  blake2b256(data) {
+    const digest = new Uint8Array(32);
+    sodium.crypto_generichash(digest, data);
+    return digest;
+  },
+
+  sha256(data) {
+    return new Uint8Array(hash("sha256", data, "buffer"));
+  },
+};
+
+function expand(seed: Uint8Array): { publicKey: Uint8Array; secretKey: Uint8Array } {
+  assertSeed(seed);
+  const publicKey = new Uint8Array(KEY_BYTES);
+  const secretKey = new Uint8Array(sodium.crypto_sign_SECRETKEYBYTES);
+  sodium.crypto_sign_seed_keypair(publicKey, secretKey, seed);
+  return { publicKey, secretKey };
+}

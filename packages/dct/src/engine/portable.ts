@@ -1,0 +1,63 @@
+import * as ed from "@noble/ed25519";
+import { blake2b } from "blakejs";
+import type { CryptoEngine } from "../engine.ts";
+import { assertSeed, isAcceptableKey, isAcceptableSignature } from "./encodings.ts";
+import { sha256, sha512 } from "./sha2.ts";
+
+// @noble/ed25519 brings no synchronous SHA-512; one that somebody else has set is left alone.
+ed.hashes.sha512 ??= (message) => Uint8Array.from(sha512(message));
+
+const GROUP_ORDER = ed.Point.CURVE().n;
+
+/** Engine for browsers, without native code: @noble/ed25519 for the curve, blakejs for BLAKE2b. */
+export const portableEngine: CryptoEngine = {
+  name: "noble",
+
+  publicKey(seed) {
+    assertSeed(seed);
+    return ed.getPublicKey(seed);
+  },
+
+  sign(message, seed) {
+    assertSeed(seed);
+    return ed.sign(message, seed);
+  },
+
+  // Not the library's own verify: it multiplies by the cofactor, and so accepts what the native engine refuses.
+  verify(signature, message, publicKey) {
+    if (!isAcceptableSignature(signature) || !isAcceptableKey(publicKey)) return false;
+    const key = decodePoint(publicKey);
+    if (key === undefined) return false;
+    const r = signature.subarray(0, 32);
+    const s = littleEndian(signature.subarray(32));
+    const k = littleEndian(sha512(concat(r, publicKey, message))) % GROUP_ORDER;
+    const expected = ed.Point.BASE.multiplyUnsafe(s).subtract(key.multiplyUnsafe(k)).toBytes();
+    return expected.every((byte, i) => byte === r[i]);
+  },
+
+  isPrimeOrder(publicKey) {
+    return isAcceptableKey(publicKey) && decodePoint(publicKey)?.isTorsionFree() === true;
+  },
+
+  blake2b256(data) {
+    return blake2b(data, undefined, 32);
+  },
+
+  sha256,
+};
+
+function decodePoint(encoding: Uint8Array): ed.Point | undefined {
+  try {
+    return ed.Point.fromBytes(encoding);
+  } catch {
+    return undefined; // Not on the curve.
+  }
+}
+
+function littleEndian(bytes: Uint8Array): bigint {
+  return BigInt(`0x${ed.etc.bytesToHex(Uint8Array.from(bytes).reverse())}`);
+}
+
+function concat(...parts: Uint8Array[]): Uint8Array {
+  return ed.etc.concatBytes(...parts);
+}

@@ -1,0 +1,48 @@
+import type { CryptoEngine } from "../engine.ts";
+import { fromHex } from "./encodings.ts";
+import { HASH_VECTORS, SIGNATURE_VECTORS, SIGNING_VECTORS } from "./vectors.ts";
+
+/** An engine gave a wrong answer to a known case; a server that sees it does not start. */
+export class EngineError extends Error {
+  override readonly name = "EngineError";
+}
+
+/**
+ * Asks an engine the known cases, hostile encodings among them. Throws EngineError at the first wrong answer: two
+ * engines in one fleet that judge a signature differently let a token be valid at one door and not at the next.
+ */
+export function selfTest(engine: CryptoEngine): void {
+  const expect = (what: string, got: unknown, wanted: unknown) => {
+    if (got !== wanted) throw new EngineError(`engine ${engine.name}: ${what}: ${got} in place of ${wanted}`);
+  };
+  for (const { text, ...digests } of HASH_VECTORS) {
+    const data = new TextEncoder().encode(text);
+    expect(`BLAKE2b-256 of "${text}"`, toHex(engine.blake2b256(data)), digests.blake2b256);
+    expect(`SHA-256 of "${text}"`, toHex(engine.sha256(data)), digests.sha256);
+  }
+  for (const vector of SIGNING_VECTORS) {
+    const seed = fromHex(vector.seed);
+    const message = fromHex(vector.message);
+    const signature = fromHex(vector.signature);
+    const key = fromHex(vector.publicKey);
+    expect("public key", toHex(engine.publicKey(seed)), vector.publicKey);
+    expect("signature", toHex(engine.sign(message, seed)), vector.signature);
+    expect("an honest signature", engine.verify(signature, message, key), true);
+    expect("an honest key", engine.isPrimeOrder(key), true);
+    expect("a signature and one byte", engine.verify(Uint8Array.of(...signature, 0), message, key), false);
+    expect("a signature less one byte", engine.verify(signature.subarray(0, 63), message, key), false);
+    expect("a key and one byte", engine.verify(signature, message, Uint8Array.of(...key, 0)), false);
+    expect("another message", engine.verify(signature, Uint8Array.of(...message, 0), key), false);
+  }
+  for (const vector of SIGNATURE_VECTORS) {
+    const key = fromHex(vector.publicKey);
+    const answer = engine.verify(fromHex(vector.signature), fromHex(vector.message), key);
+    expect(vector.name, answer, vector.valid);
+    if (vector.name.startsWith("key "))
+      expect(`prime order of ${vector.name}`, engine.isPrimeOrder(key), false);
+  }
+}
+
+function toHex(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
