@@ -1,9 +1,18 @@
+import type { Timers } from "@depute/core";
 import type { Migration } from "./migrations.ts";
+import { openSqliteFile, openSqliteMemory } from "./sqlite/store.ts";
 import type { Store } from "./store.ts";
 
-export interface StoreOptions {
-  /** Path of the SQLite file, created with its folder when missing; or a database that lives and dies in memory. */
-  readonly location: { readonly file: string } | "memory";
+const MAX_WAITING = 10_000;
+const MAX_BATCH = 128;
+const TRANSACTION_LIMIT_MS = 5_000;
+
+/** Where the data is: a SQLite file, created with its folder when missing, or memory, for tests. */
+export type StoreLocation =
+  | { readonly file: string; readonly memory?: false }
+  | { readonly memory: true; readonly file?: undefined };
+
+export interface StoreSettings {
   readonly migrations: readonly Migration[];
   /** Told about what an `afterCommit` hook threw; the text says what was going on. */
   readonly onError: (error: unknown, what: string) => void;
@@ -13,9 +22,28 @@ export interface StoreOptions {
   readonly maxBatch?: number;
   /** Milliseconds that one transaction function may take. Default 5 000. */
   readonly transactionLimitMs?: number;
+  /** Measures that limit. */
+  readonly timers?: Timers;
 }
 
-/** Opens the database and brings its schema up to date. */
-export function openStore(_options: StoreOptions): Promise<Store> {
-  throw new Error("not yet");
+export type StoreOptions = StoreLocation & StoreSettings;
+
+/**
+ * Opens the database and brings its schema up to date.
+ *
+ * A file has one process at a time: two would wait for each other with a blocked event loop.
+ *
+ * @throws MigrationError when database and code do not fit; DeputeError DEPENDENCY_UNAVAILABLE when the file cannot be used
+ */
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const settings = {
+    onError: options.onError,
+    maxWaiting: options.maxWaiting ?? MAX_WAITING,
+    maxBatch: options.maxBatch ?? MAX_BATCH,
+    transactionLimitMs: options.transactionLimitMs ?? TRANSACTION_LIMIT_MS,
+    ...(options.timers && { timers: options.timers }),
+  };
+  return options.file === undefined
+    ? openSqliteMemory(options.migrations, settings)
+    : openSqliteFile(options.file, options.migrations, settings);
 }

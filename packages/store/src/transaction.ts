@@ -1,0 +1,93 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { DeputeError, ErrorReason, type Timers } from "@depute/core";
+import type { SqlValue, WriteTx } from "./store.ts";
+
+type OrPromise<T> = T | Promise<T>;
+
+/** One connection's statements. */
+export interface Executor {
+  all<T>(sql: string, params: readonly SqlValue[]): OrPromise<T[]>;
+  get<T>(sql: string, params: readonly SqlValue[]): OrPromise<T | undefined>;
+  run(sql: string, params: readonly SqlValue[]): OrPromise<{ changes: number }>;
+}
+
+/** What a transaction function holds: the connection, for as long as its turn lasts. */
+export class Transaction implements WriteTx {
+  readonly #executor: Executor;
+  readonly #hooks: (() => void)[] = [];
+  #over = false;
+
+  constructor(executor: Executor) {
+    this.#executor = executor;
+  }
+
+  get isOver(): boolean {
+    return this.#over;
+  }
+
+  get hooks(): readonly (() => void)[] {
+    return this.#hooks;
+  }
+
+  end(): void {
+    this.#over = true;
+  }
+
+  async all<T>(sql: string, params: readonly SqlValue[] = []): Promise<T[]> {
+    return this.#use().all<T>(sql, params);
+  }
+
+  async get<T>(sql: string, params: readonly SqlValue[] = []): Promise<T | undefined> {
+    return this.#use().get<T>(sql, params);
+  }
+
+  async run(sql: string, params: readonly SqlValue[] = []): Promise<{ changes: number }> {
+    return this.#use().run(sql, params);
+  }
+
+  afterCommit(hook: () => void): void {
+    this.#use();
+    this.#hooks.push(hook);
+  }
+
+  #use(): Executor {
+    if (this.#over) throw new Error("a transaction was used after its end");
+    return this.#executor;
+  }
+}
+
+const current = new AsyncLocalStorage<Transaction>();
+
+/**
+ * Readies `fn` to be called later with its transaction, in the caller's async context (traces and request ids are
+ * the caller's, whoever works the queue off).
+ *
+ * @throws Error within a transaction: it would wait for itself
+ */
+export function capture<T>(fn: (tx: Transaction) => Promise<T>): (tx: Transaction) => Promise<T> {
+  if (current.getStore()?.isOver === false) throw new Error("a transaction was begun within a transaction");
+  const inContext = AsyncLocalStorage.snapshot();
+  return (tx) => inContext(() => current.run(tx, fn, tx));
+}
+
+/** Calls `fn`; rejects with its error, or with DeputeError INTERNAL when it takes longer than `limitMs`. */
+export async function runWithin<T>(
+  fn: (tx: Transaction) => Promise<T>,
+  tx: Transaction,
+  limitMs: number,
+  timers: Timers,
+): Promise<T> {
+  let cancel = () => {};
+  const limit = new Promise<never>((_, reject) => {
+    cancel = timers.after(limitMs, () => {
+      const message = `a transaction took longer than ${limitMs} ms: it waits for something other than its statements`;
+      reject(new DeputeError(ErrorReason.INTERNAL, message));
+    });
+  });
+  try {
+    return await Promise.race([fn(tx), limit]);
+  } finally {
+    cancel();
+    tx.end();
+  }
+}
