@@ -15,26 +15,27 @@ const SCHEMA = `CREATE TABLE IF NOT EXISTS schema_migrations (
   applied_time INTEGER NOT NULL -- milliseconds since the Unix epoch
 ) STRICT`;
 
-/** Applies what is missing, each in a transaction of its own. Processes that start together do it one after the other. */
-export async function migrate(connection: SqliteConnection, migrations: readonly Migration[]): Promise<void> {
-  while (await applyNext(connection, migrations));
+/**
+ * Applies what is missing, each in a transaction of its own. Those who open a file together do it one after the other: nobody
+ * gets a turn between BEGIN and COMMIT, since waiting for a lock blocks the event loop.
+ */
+export function migrate(connection: SqliteConnection, migrations: readonly Migration[]): void {
+  while (applyNext(connection, migrations));
 }
 
-async function applyNext(connection: SqliteConnection, migrations: readonly Migration[]): Promise<boolean> {
-  await connection.begin();
+function applyNext(connection: SqliteConnection, migrations: readonly Migration[]): boolean {
+  connection.exec("BEGIN IMMEDIATE");
   try {
     connection.run(SCHEMA);
     const applied = connection.all<AppliedMigration>(
       "SELECT id, checksum FROM schema_migrations ORDER BY id",
     );
     const [next] = pendingMigrations(migrations, applied);
-    if (next !== undefined) {
-      apply(connection, next);
-    }
-    await connection.commit();
+    if (next !== undefined) apply(connection, next);
+    connection.exec("COMMIT");
     return next !== undefined;
   } catch (error) {
-    if (connection.isInTransaction) await connection.rollback();
+    if (connection.isInTransaction) connection.exec("ROLLBACK");
     throw error;
   }
 }

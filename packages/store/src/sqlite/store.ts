@@ -28,7 +28,7 @@ export async function openSqliteFile(
     // A commit is on disk when it returns. (NORMAL could lose the last ones when the machine fails.)
     writing.exec("PRAGMA synchronous = FULL");
     writing.exec(`PRAGMA journal_size_limit = ${64 * 1024 * 1024}`);
-    await migrate(writing, migrations);
+    migrate(writing, migrations);
     const reading = new SqliteConnection(file, { readOnly: true });
     const writer = new GroupCommit({ connection: writing, ...settings });
     const reader = new Reader({ connection: reading, ...settings });
@@ -59,7 +59,7 @@ export async function openSqliteMemory(
   settings: Settings,
 ): Promise<Store> {
   const connection = new SqliteConnection(":memory:", { readOnly: false });
-  await migrate(connection, migrations);
+  migrate(connection, migrations);
   const writer = new GroupCommit({ connection, ...settings });
   let closed: Promise<void> | undefined;
   return {

@@ -1,0 +1,141 @@
+import { expect, test, vi } from "vitest";
+import { GroupCommit, type WriteConnection } from "./group-commit.ts";
+
+/** A connection that only notes what it is told; `failing` maps a step to its error. */
+function fakeConnection(failing: Record<string, Error> = {}) {
+  const steps: string[] = [];
+  let inTransaction = false;
+  const step = (name: string, after?: boolean) => async () => {
+    steps.push(name);
+    const error = failing[name];
+    if (error !== undefined) throw error;
+    inTransaction = after ?? inTransaction;
+  };
+  const connection: WriteConnection = {
+    all: () => [],
+    get: () => undefined,
+    run: (sql) => {
+      steps.push(sql);
+      if (failing[sql] !== undefined) {
+        inTransaction = false;
+        throw failing[sql];
+      }
+      return { changes: 1 };
+    },
+    begin: step("begin", true),
+    commit: step("commit", false),
+    rollback: step("rollback", false),
+    savepoint: step("savepoint"),
+    release: step("release"),
+    rollbackToSavepoint: step("back"),
+    get isInTransaction() {
+      return inTransaction;
+    },
+  };
+  return { connection, steps, failing };
+}
+
+function groupCommit(connection: WriteConnection, maxBatch = 10) {
+  return new GroupCommit({
+    connection,
+    maxBatch,
+    maxWaiting: 100,
+    transactionLimitMs: 1000,
+    onError: () => {},
+  });
+}
+
+test("writes of one turn share a commit, and are answered after it", async () => {
+  const { connection, steps } = fakeConnection();
+  const writes = groupCommit(connection);
+  const write = async (name: string) => {
+    await writes.write((tx) => tx.run(name));
+    steps.push(`answered ${name}`);
+  };
+  await Promise.all([write("a"), write("b")]);
+  expect(steps).toEqual([
+    ...["begin", "savepoint", "a", "release", "savepoint", "b", "release", "commit"],
+    ...["answered a", "answered b"],
+  ]);
+});
+
+test("a batch ends at its bound", async () => {
+  const { connection, steps } = fakeConnection();
+  const writes = groupCommit(connection, 2);
+  await Promise.all(["a", "b", "c", "d", "e"].map((name) => writes.write((tx) => tx.run(name))));
+  expect(steps.filter((step) => !["savepoint", "release"].includes(step))).toEqual(
+    [
+      ["begin", "a", "b", "commit"],
+      ["begin", "c", "d", "commit"],
+      ["begin", "e", "commit"],
+    ].flat(),
+  );
+});
+
+test("who fails is answered after the commit too", async () => {
+  const { connection, steps } = fakeConnection();
+  const writes = groupCommit(connection);
+  const failing = writes.write(async () => {
+    throw new Error("no");
+  });
+  const answered = failing.catch(() => steps.push("answered"));
+  await writes.write((tx) => tx.run("b"));
+  await answered;
+  expect(steps).toEqual(["begin", "savepoint", "back", "savepoint", "b", "release", "commit", "answered"]);
+});
+
+test.each(["commit", "begin", "savepoint", "release"])(
+  "when %s fails, all are refused, no hook runs, and the next batch goes on",
+  async (name) => {
+    const failure = new Error("disk");
+    const { connection, steps, failing } = fakeConnection({ [name]: failure });
+    if (name === "release") failing.back = failure;
+    const writes = groupCommit(connection);
+    const hook = vi.fn();
+    const results = await Promise.allSettled(
+      ["a", "b"].map((sql) =>
+        writes.write(async (tx) => {
+          tx.afterCommit(hook);
+          await tx.run(sql);
+        }),
+      ),
+    );
+    if (name === "savepoint" || name === "release") {
+      // The first one broke the batch, and the second one met a connection that still fails.
+      expect(results[0]).toMatchObject({ status: "rejected", reason: failure });
+    }
+    expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    expect(hook).not.toHaveBeenCalled();
+    for (const key of Object.keys(failing)) delete failing[key];
+    steps.length = 0;
+    await writes.write((tx) => tx.run("c"));
+    expect(steps).toEqual(["begin", "savepoint", "c", "release", "commit"]);
+  },
+);
+
+test("when the database gives the transaction up, those before the culprit are refused as well", async () => {
+  const full = new Error("disk full");
+  const { connection, steps } = fakeConnection({ b: full });
+  const writes = groupCommit(connection);
+  const hook = vi.fn();
+  const results = await Promise.allSettled(
+    ["a", "b", "c"].map((sql) =>
+      writes.write(async (tx) => {
+        tx.afterCommit(hook);
+        await tx.run(sql);
+      }),
+    ),
+  );
+  expect(results.map((result) => (result.status === "rejected" ? result.reason : "done"))).toEqual([
+    full,
+    full,
+    "done",
+  ]);
+  expect(hook).toHaveBeenCalledTimes(1);
+  expect(steps.filter((step) => step !== "savepoint" && step !== "release")).toEqual(
+    [
+      ["begin", "a", "b"],
+      ["begin", "c", "commit"],
+    ].flat(),
+  );
+});

@@ -1,0 +1,1 @@
+export { type OpenForTests, storeSuite } from "./store-suite.ts";
