@@ -1,0 +1,117 @@
+import { canonicalJson, encodeBase64Url } from "@depute/core";
+import { type SubContractRule, walkChain } from "./chain.ts";
+import { deny } from "./denial.ts";
+import type { CryptoEngine } from "./engine.ts";
+import { newId } from "./ids.ts";
+import { BlockTexts } from "./payload.ts";
+import { parsePrincipal } from "./principal.ts";
+import type { ShapeRules } from "./shape.ts";
+import { assertAttenuation, assertToken, STRICT_RULES } from "./structure.ts";
+import type { Attenuation, Capability, Keypair, SignedJSONToken } from "./types.ts";
+
+/** What a holder says of the next link. An absent limit stays as it was, except that one hop of depth is used up. */
+export interface AttenuateParams {
+  delegatee: string;
+  /** Made up when absent. */
+  delegationId?: string;
+  /** That of the last block when absent. */
+  contractId?: string;
+  /** An empty list allows nothing. */
+  allowedCapabilities?: Capability[];
+  maxBudgetMicrocents?: number;
+  expiresAt?: string;
+  maxChainDepth?: number;
+}
+
+/** `subContract` says whether a contract is a recorded part of another; without it a chain serves one contract. */
+export interface AttenuateOptions {
+  subContract?: SubContractRule;
+  rules?: ShapeRules;
+}
+
+/**
+ * The next block of a token, checked and not yet signed (DelegateOS 3.4 steps 1 to 4). Throws TokenError when
+ * `attenuator` is not the token's delegatee, or the block would allow more than the token does.
+ */
+export function buildAttenuation(
+  token: SignedJSONToken,
+  params: AttenuateParams,
+  attenuator: string,
+  options: AttenuateOptions = {},
+): Attenuation {
+  const { allowedCapabilities, maxBudgetMicrocents, expiresAt, maxChainDepth } = params;
+  const last = token.attenuations.at(-1) ?? token.authority;
+  const block: Attenuation = {
+    attenuator,
+    delegatee: params.delegatee,
+    delegationId: params.delegationId ?? newId("del"),
+    contractId: params.contractId ?? last.contractId,
+    ...(allowedCapabilities && {
+      allowedCapabilities: allowedCapabilities.map((capability) => ({ ...capability })),
+    }),
+    ...(maxBudgetMicrocents !== undefined && { maxBudgetMicrocents }),
+    ...(expiresAt !== undefined && { expiresAt }),
+    ...(maxChainDepth !== undefined && { maxChainDepth }),
+  };
+  append(token, block, options);
+  return block;
+}
+
+/**
+ * The 32 bytes that a holder who keeps his key elsewhere has to sign with Ed25519 (DelegateOS 3.4 step 6): they
+ * cover every block so far and the new one.
+ */
+export function attenuationSigningInput(
+  engine: CryptoEngine,
+  token: SignedJSONToken,
+  attenuation: Attenuation,
+): Uint8Array {
+  const attenuations = [...token.attenuations, attenuation];
+  return new BlockTexts(token.authority, attenuations).signedDigest(engine, attenuations.length);
+}
+
+/**
+ * The token with one more block that was signed elsewhere. Throws TokenError as buildAttenuation does, and
+ * invalid_signature when it is not the attenuator's. The signatures before it are left to a verifier.
+ */
+export function attachAttenuationSignature(
+  engine: CryptoEngine,
+  token: SignedJSONToken,
+  attenuation: Attenuation,
+  signature: Uint8Array,
+  options: AttenuateOptions = {},
+): SignedJSONToken {
+  const longer = append(token, attenuation, options);
+  const key = parsePrincipal(attenuation.attenuator) ?? deny("malformed_token", "attenuation.attenuator");
+  if (!engine.verify(signature, attenuationSigningInput(engine, token, attenuation), key)) {
+    deny("invalid_signature", `attenuations[${token.attenuations.length}]`);
+  }
+  const covers = token.attenuations.length;
+  const signed = { signer: attenuation.attenuator, signature: encodeBase64Url(signature), covers };
+  return { ...longer, signatures: [...longer.signatures, signed] };
+}
+
+/** A token narrowed for the next delegatee, signed by the present one (DelegateOS 3.4). Throws TokenError. */
+export function attenuateToken(
+  engine: CryptoEngine,
+  token: SignedJSONToken,
+  params: AttenuateParams,
+  attenuator: Keypair,
+  options: AttenuateOptions = {},
+): SignedJSONToken {
+  const block = buildAttenuation(token, params, attenuator.principal.id, options);
+  const signature = engine.sign(attenuationSigningInput(engine, token, block), attenuator.privateKey);
+  return attachAttenuationSignature(engine, token, block, signature, options);
+}
+
+/** A copy of the token with the block, not yet signed; throws TokenError unless the whole is well formed and narrows. */
+function append(token: SignedJSONToken, block: Attenuation, options: AttenuateOptions): SignedJSONToken {
+  const rules = options.rules ?? STRICT_RULES;
+  assertAttenuation(block, rules);
+  const longer: SignedJSONToken = JSON.parse(
+    canonicalJson({ ...token, attenuations: [...token.attenuations, block] }),
+  );
+  assertToken(longer, rules);
+  walkChain(longer, options.subContract);
+  return longer;
+}

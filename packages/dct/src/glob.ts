@@ -1,0 +1,110 @@
+import { MAX_RESOURCE_CHARS } from "./limits.ts";
+
+/**
+ * A resource, or a pattern of resources, cut at its slashes (DelegateOS 10.2). One leading and one trailing slash
+ * are markers and not segments: `/a`, `a`, `/a/` are three different things.
+ */
+export interface Path {
+  readonly leading: boolean;
+  readonly trailing: boolean;
+  readonly segments: readonly string[];
+}
+
+/** A pattern; `universal` for a lone `*` or `**`, which match every resource. Runs of `**` are one. */
+export interface Pattern extends Path {
+  readonly universal: boolean;
+}
+
+/** Control characters, which URL parsers drop; backslash, which some of them read as a slash. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it is there to refuse them
+const FORBIDDEN_CHARACTERS = /[\u0000-\u001f\u007f\\]/;
+
+/** Escapes that a decoder behind the check would turn into `.`, `/` or `\`. Other escapes are literal. */
+const FORBIDDEN_ESCAPES = /%(2e|2f|5c)/i;
+
+const URL_ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/]*/i;
+
+/**
+ * Cuts a pattern, or says what is wrong with it. Refused, never repaired: empty segments, `.` and `..`, escapes of
+ * `.`, `/` and `\`, backslash, control characters, spaces at either end, lone surrogates, a wildcard that is only
+ * part of a segment. In namespace `web`, `scheme://authority` is the first segment and is compared exactly.
+ */
+export function parsePattern(text: string, namespace: string): Pattern | { problem: string } {
+  const path = parsePath(text, namespace);
+  if ("problem" in path) return path;
+  if (path.segments.some((segment) => segment.includes("*") && segment !== "*" && segment !== "**")) {
+    return { problem: "partial wildcard" };
+  }
+  const segments = path.segments.filter((segment, i) => segment !== "**" || path.segments[i - 1] !== "**");
+  return { ...path, segments, universal: text === "*" || text === "**" };
+}
+
+/**
+ * Cuts a requested resource, or says what is wrong with it: as parsePattern, and no `*` anywhere, since the tool
+ * behind the check might read it as a wildcard. A lone `*` is allowed and means every resource.
+ */
+export function parseResource(text: string, namespace: string): Path | { problem: string } {
+  const path = parsePath(text, namespace);
+  if ("problem" in path || text === "*" || !text.includes("*")) return path;
+  return { problem: "wildcard" };
+}
+
+/** Whether a pattern matches a resource. `*` is one segment, `**` any number; a lone `*` or `**` matches all. */
+export function matches(pattern: Pattern, resource: Path): boolean {
+  if (pattern.universal) return true;
+  // A request for every resource is granted by a pattern of every resource only.
+  if (resource.segments.length === 1 && resource.segments[0] === "*") return false;
+  if (pattern.leading !== resource.leading || pattern.trailing !== resource.trailing) return false;
+  return matchSegments(pattern.segments, resource.segments);
+}
+
+/** Two pointers: at a mismatch the last `**` takes one segment more, so no input costs more than a product. */
+function matchSegments(pattern: readonly string[], resource: readonly string[]): boolean {
+  let p = 0;
+  let r = 0;
+  let star = -1;
+  let resume = 0;
+  while (r < resource.length) {
+    if (pattern[p] === "**") {
+      star = p++;
+      resume = r;
+    } else if (p < pattern.length && (pattern[p] === "*" || pattern[p] === resource[r])) {
+      p++;
+      r++;
+    } else if (star >= 0) {
+      p = star + 1;
+      r = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (pattern[p] === "**") p++;
+  return p === pattern.length;
+}
+
+function parsePath(text: string, namespace: string): Path | { problem: string } {
+  const problem = findProblem(text);
+  if (problem !== undefined) return { problem };
+  const origin = namespace === "web" ? URL_ORIGIN.exec(text)?.[0] : undefined;
+  if (origin?.endsWith("://")) return { problem: "no authority" };
+  const parts = text.slice(origin?.length ?? 0).split("/");
+  const leading = origin === undefined && parts[0] === "";
+  // With an origin the text goes on with a slash or ends: the first part is empty, and the origin takes its place.
+  if (origin !== undefined) parts[0] = origin;
+  else if (leading) parts.shift();
+  const trailing = parts.length > 1 && parts.at(-1) === "";
+  if (trailing || text === "/") parts.pop();
+  if (parts.includes("")) return { problem: "empty segment" };
+  if (parts.includes(".") || parts.includes("..")) return { problem: "dot segment" };
+  return { leading, trailing, segments: parts };
+}
+
+function findProblem(text: string): string | undefined {
+  if (text === "") return "empty";
+  if (text.length > MAX_RESOURCE_CHARS) return "too long";
+  if (!text.isWellFormed()) return "lone surrogate";
+  if (FORBIDDEN_CHARACTERS.test(text)) return "forbidden character";
+  if (FORBIDDEN_ESCAPES.test(text)) return "forbidden escape";
+  if (text.startsWith(" ") || text.endsWith(" ")) return "space at an end";
+  return undefined;
+}

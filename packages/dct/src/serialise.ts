@@ -1,0 +1,103 @@
+import { canonicalBytes, canonicalJson, decodeBase64Url, encodeBase64Url } from "@depute/core";
+import { type DenialReason, deny, TokenError } from "./denial.ts";
+import { MAX_TOKEN_CHARS, MAX_TOKEN_NESTING } from "./limits.ts";
+import type { ShapeRules } from "./shape.ts";
+import { assertToken, STRICT_RULES } from "./structure.ts";
+import { type SerializedDCT, type SignedJSONToken, SJT_FORMAT } from "./types.ts";
+
+/** A token as it came: the serialised form of DelegateOS 3.2, or its text alone as `authorization: DPoP` carries it. */
+export type TokenInput = SerializedDCT | string;
+
+/**
+ * The serialised form of a token (DelegateOS 3.2). Throws TokenError for what is no token, token_too_large over
+ * 16,000 characters.
+ */
+export function serialiseToken(token: SignedJSONToken, rules: ShapeRules = STRICT_RULES): SerializedDCT {
+  assertToken(token, rules);
+  const text = encodeBase64Url(canonicalBytes(token));
+  if (text.length > MAX_TOKEN_CHARS)
+    deny("token_too_large", `token: more than ${MAX_TOKEN_CHARS} characters`);
+  return { token: text, format: SJT_FORMAT };
+}
+
+/**
+ * Reads a token (DelegateOS 10.1 step 1), and never throws. The bytes must be exactly the canonical JSON of what
+ * they say: one token, one text, with no second spelling by white space, member order, repeated members or escapes.
+ */
+export function parseToken(
+  input: unknown,
+  rules: ShapeRules = STRICT_RULES,
+): { ok: true; token: SignedJSONToken } | { ok: false; denial: DenialReason } {
+  try {
+    return { ok: true, token: readToken(input, rules) };
+  } catch (error) {
+    if (error instanceof TokenError) return { ok: false, denial: error.denial };
+    return { ok: false, denial: { type: "malformed_token", detail: "unreadable" } };
+  }
+}
+
+/** As parseToken; throws TokenError. */
+export function readToken(input: unknown, rules: ShapeRules): SignedJSONToken {
+  const json = decodeUtf8(readText(input));
+  if (nestsDeeperThan(json, MAX_TOKEN_NESTING)) deny("malformed_token", "nested too deep");
+  const value = parseJson(json);
+  assertToken(value, rules);
+  if (writeJson(value) !== json) deny("malformed_token", "not canonical");
+  return value;
+}
+
+function readText(input: unknown): Uint8Array {
+  let text: unknown = input;
+  if (typeof input === "object" && input !== null) {
+    if ((input as SerializedDCT).format !== SJT_FORMAT) deny("malformed_token", `format: not ${SJT_FORMAT}`);
+    text = (input as SerializedDCT).token;
+  }
+  if (typeof text !== "string") deny("malformed_token", "token: not text");
+  if (text.length > MAX_TOKEN_CHARS)
+    deny("token_too_large", `token: more than ${MAX_TOKEN_CHARS} characters`);
+  return decodeBase64Url(text) ?? deny("malformed_token", "token: not base64url");
+}
+
+/** Fatal: a lenient decoder puts U+FFFD in place of what it cannot read, and drops a byte order mark. */
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+function decodeUtf8(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    return deny("malformed_token", "not UTF-8");
+  }
+}
+
+function parseJson(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return deny("malformed_token", "not JSON");
+  }
+}
+
+function writeJson(value: unknown): string {
+  try {
+    return canonicalJson(value);
+  } catch {
+    return deny("malformed_token", "no canonical form");
+  }
+}
+
+/** Looks at brackets outside of strings; wrong only on what is not JSON anyway. */
+function nestsDeeperThan(json: string, max: number): boolean {
+  let depth = 0;
+  let inString = false;
+  for (let i = 0; i < json.length; i++) {
+    const character = json[i];
+    if (inString) {
+      if (character === "\\") i++;
+      else if (character === '"') inString = false;
+    } else if (character === '"') inString = true;
+    else if (character === "{" || character === "[") {
+      if (++depth > max) return true;
+    } else if (character === "}" || character === "]") depth--;
+  }
+  return false;
+}

@@ -1,0 +1,172 @@
+/** The one format that this package reads and writes (DelegateOS 3.1). */
+export const SJT_FORMAT = "delegateos-sjt-v1";
+
+/** parentDelegationId of a root (DelegateOS 3.1). */
+export const ROOT_DELEGATION_ID = "del_000000000000";
+
+/** DelegateOS 2. `id` is the base64url Ed25519 public key: 43 characters. */
+export interface Principal {
+  id: string;
+  name?: string;
+  metadata?: Record<string, string>;
+}
+
+/** DelegateOS 2. `privateKey` is the 32-byte seed. */
+export interface Keypair {
+  principal: Principal;
+  privateKey: Uint8Array;
+}
+
+/** DelegateOS 3.1. `resource` is a glob of segments: `*` for one, `**` for any number (10.2). */
+export interface Capability {
+  namespace: string;
+  action: string;
+  resource: string;
+}
+
+/** DelegateOS 3.1. Money is in microcents (1 USD = 100,000,000), times are RFC 3339 with Z. */
+export interface Authority {
+  issuer: string;
+  delegatee: string;
+  capabilities: Capability[];
+  contractId: string;
+  delegationId: string;
+  parentDelegationId: string;
+  chainDepth: number;
+  maxChainDepth: number;
+  maxBudgetMicrocents: number;
+  expiresAt: string;
+  issuedAt: string;
+}
+
+/**
+ * DelegateOS 3.1. An absent member leaves what the block before allowed; `allowedCapabilities: []` allows nothing.
+ * `maxChainDepth` counts the hops that remain after this one.
+ */
+export interface Attenuation {
+  attenuator: string;
+  delegatee: string;
+  delegationId: string;
+  contractId: string;
+  allowedCapabilities?: Capability[];
+  maxBudgetMicrocents?: number;
+  expiresAt?: string;
+  maxChainDepth?: number;
+}
+
+/** DelegateOS 3.1. `signer` and `covers` are not signed: they are compared, never trusted. */
+export interface TokenSignature {
+  signer: string;
+  signature: string;
+  covers: "authority" | number;
+}
+
+/** DelegateOS 3.1. `signatures` holds one for the authority and one for each attenuation, in order. */
+export interface SignedJSONToken {
+  format: typeof SJT_FORMAT;
+  authority: Authority;
+  attenuations: Attenuation[];
+  signatures: TokenSignature[];
+}
+
+/** DelegateOS 3.2. `token` is base64url of the canonical JSON of a SignedJSONToken. */
+export interface SerializedDCT {
+  token: string;
+  format: typeof SJT_FORMAT;
+}
+
+/** DelegateOS 4.1. */
+export interface RevocationEntry {
+  revocationId: string;
+  revokedBy: string;
+  revokedAt: string;
+  scope: "block" | "chain";
+  signature: string;
+}
+
+/** JSON Schema draft-07. */
+export type JSONSchema = boolean | Record<string, unknown>;
+
+/** DelegateOS 5.1. */
+export interface TaskContract {
+  id: string;
+  version: "0.1";
+  issuer: string;
+  createdAt: string;
+  task: TaskSpec;
+  verification: VerificationSpec;
+  constraints: TaskConstraints;
+  signature: string;
+}
+
+/** DelegateOS 5.1. */
+export interface TaskSpec {
+  title: string;
+  description: string;
+  inputs: Record<string, unknown>;
+  outputSchema: JSONSchema;
+}
+
+/** DelegateOS 5.1. `requiredCapabilities` are of the form `namespace:action`. */
+export interface TaskConstraints {
+  maxBudgetMicrocents: number;
+  deadline: string;
+  maxChainDepth: number;
+  requiredCapabilities: string[];
+}
+
+/** DelegateOS 6.1, with the methods of 6.5 and 6.6. */
+export interface VerificationSpec {
+  method: "schema_match" | "deterministic_check" | "composite" | "llm_judge" | "human_review";
+  schema?: JSONSchema;
+  checkName?: string;
+  checkParams?: unknown;
+  expectedResult?: unknown;
+  steps?: VerificationSpec[];
+  mode?: "all_pass" | "majority" | "weighted";
+  weights?: number[];
+  passThreshold?: number;
+  judgeModel?: string;
+  judgeTemperature?: number;
+  judgePrompt?: string;
+  evaluations?: number;
+}
+
+/** DelegateOS 7.1. */
+export interface Attestation {
+  id: string;
+  version: "0.1";
+  contractId: string;
+  delegationId: string;
+  principal: string;
+  createdAt: string;
+  type: "completion" | "delegation_verification";
+  result: AttestationResult;
+  childAttestations: string[];
+  signature: string;
+}
+
+/** DelegateOS 7.1. `score` is 0 to 1, `durationMs` milliseconds, `outputHash` BLAKE2b-256. */
+export interface AttestationResult {
+  success: boolean;
+  output?: unknown;
+  outputHash?: string;
+  costMicrocents: number;
+  durationMs: number;
+  verificationOutcome?: { method: string; passed: boolean; score?: number; details?: string };
+}
+
+/** DelegateOS 8.1. */
+export interface Delegation {
+  id: string;
+  parentId: string;
+  from: string;
+  to: string;
+  contractId: string;
+  dct: SerializedDCT;
+  depth: number;
+  status: "active" | "completed" | "failed" | "revoked";
+  createdAt: string;
+  completedAt?: string;
+  attestationId?: string;
+}
