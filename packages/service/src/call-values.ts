@@ -1,0 +1,19 @@
+import { type ContextKey, type ContextValues, createContextKey } from "@connectrpc/connect";
+
+/** What the interceptors found out about a call, for handlers and for the interceptors after them. */
+
+/** The id that the call has in logs and in its response; see request-id.ts. */
+export const requestIdKey: ContextKey<string> = createContextKey("", { description: "request id" });
+
+/** Epoch ms at which the call's answer is due; undefined for a call without a time limit. */
+export const deadlineKey: ContextKey<number | undefined> = createContextKey<number | undefined>(undefined, {
+  description: "deadline",
+});
+
+/** True when the call did not cross a socket: only the direct transport sets it. */
+export const inProcessKey: ContextKey<boolean> = createContextKey(false, { description: "in process" });
+
+/** The part of a HandlerContext that carries the call's values. */
+export interface WithValues {
+  readonly values: ContextValues;
+}

@@ -1,0 +1,135 @@
+import { LOG_LEVELS } from "./log.ts";
+import type { ModuleName, ServiceName } from "./module.ts";
+import { defineSettings, type Settings } from "./settings.ts";
+
+const PLACE = "Where";
+const ACCESS = "Who may call";
+const LIMITS = "Limits";
+const SIGHT = "What is seen";
+
+/** The settings that every process has, whatever it hosts. */
+export const commonSettings = defineSettings({
+  dataDir: { type: "string", default: "./data", help: "folder for the services' files", group: PLACE },
+  host: { type: "string", default: "127.0.0.1", help: "address to listen on", group: PLACE },
+  gatewayPort: { type: "int", default: 8080, min: 0, max: 65535, help: "0: any free port", group: PLACE },
+  registryPort: { type: "int", default: 8081, min: 0, max: 65535, help: "0: any free port", group: PLACE },
+  tasksPort: { type: "int", default: 8082, min: 0, max: 65535, help: "0: any free port", group: PLACE },
+  tokensPort: { type: "int", default: 8083, min: 0, max: 65535, help: "0: any free port", group: PLACE },
+  verifierPort: { type: "int", default: 8084, min: 0, max: 65535, help: "0: any free port", group: PLACE },
+  registryUrl: {
+    type: "url",
+    default: "http://127.0.0.1:8081",
+    help: "the registry, run apart",
+    group: PLACE,
+  },
+  tasksUrl: {
+    type: "url",
+    default: "http://127.0.0.1:8082",
+    help: "the tasks service, run apart",
+    group: PLACE,
+  },
+  tokensUrl: {
+    type: "url",
+    default: "http://127.0.0.1:8083",
+    help: "the tokens service, run apart",
+    group: PLACE,
+  },
+  verifierUrl: {
+    type: "url",
+    default: "http://127.0.0.1:8084",
+    help: "the verifier, run apart",
+    group: PLACE,
+  },
+  publicUrl: {
+    type: "url",
+    default: "",
+    help: "address under which clients know the platform; empty: the address listened on",
+    group: PLACE,
+  },
+  redisUrl: {
+    type: "url",
+    default: "",
+    help: "Redis for wake-ups between processes; empty: none",
+    group: PLACE,
+  },
+
+  auth: {
+    type: "string",
+    choices: ["open", "required"],
+    default: "open",
+    help: "whether a call without credentials is served; open is for loopback only",
+    group: ACCESS,
+  },
+  credentialsFile: {
+    type: "string",
+    default: "",
+    help: "JSON array of {principal, sha256} for Bearer and X-API-Key secrets",
+    group: ACCESS,
+  },
+  internalSecret: {
+    type: "string",
+    default: "",
+    help: "secret that the platform's processes prove to one another that they are its own with",
+    group: ACCESS,
+  },
+
+  maxRequestBytes: {
+    type: "int",
+    default: 4_194_304,
+    min: 1024,
+    help: "bytes of one request message",
+    group: LIMITS,
+  },
+  maxConnections: { type: "int", default: 10_000, min: 1, help: "open connections", group: LIMITS },
+  maxConcurrentStreams: {
+    type: "int",
+    default: 10_000,
+    min: 1,
+    help: "open calls on one HTTP/2 connection",
+    group: LIMITS,
+  },
+  defaultDeadline: {
+    type: "duration",
+    default: "30s",
+    help: "time for a call that names none",
+    group: LIMITS,
+  },
+  maxDeadline: {
+    type: "duration",
+    default: "5m",
+    help: "the most time that a call can ask for",
+    group: LIMITS,
+  },
+  drainTimeout: {
+    type: "duration",
+    default: "10s",
+    help: "time for open calls when the process ends",
+    group: LIMITS,
+  },
+
+  logLevel: {
+    type: "string",
+    choices: LOG_LEVELS,
+    default: "info",
+    help: "least level that is logged",
+    group: SIGHT,
+  },
+  otlpEndpoint: {
+    type: "url",
+    default: "",
+    help: "where traces are sent to, OTLP over HTTP; empty: none",
+    group: SIGHT,
+  },
+});
+
+export type CommonSettings = Settings<typeof commonSettings>;
+
+/** The port that a module listens on. */
+export function portOf(settings: CommonSettings, name: ModuleName): number {
+  return settings[`${name}Port`];
+}
+
+/** Where a service that does not run in this process is called. */
+export function urlOf(settings: CommonSettings, name: ServiceName): string {
+  return settings[`${name}Url`];
+}

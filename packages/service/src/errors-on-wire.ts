@@ -1,0 +1,107 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { BadRequestSchema, ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
+import {
+  DeputeError,
+  ERROR_DOMAIN,
+  ErrorReason,
+  type FieldViolation,
+  reasonName,
+  reasonNamed,
+  statusOf,
+} from "@depute/core";
+
+/** A refusal as it travels: the reason's status, google.rpc.ErrorInfo and, for faulty fields, google.rpc.BadRequest. */
+export function toWire(error: DeputeError): ConnectError {
+  const info = { reason: reasonName(error.reason), domain: ERROR_DOMAIN, metadata: error.metadata };
+  const details: ConnectError["details"] = [{ desc: ErrorInfoSchema, value: info }];
+  if (error.violations.length > 0) {
+    const fieldViolations = error.violations.map(({ field, description, reason }) => ({
+      field,
+      description,
+      reason: reason ?? "",
+    }));
+    details.push({ desc: BadRequestSchema, value: { fieldViolations } });
+  }
+  const code = statusOf(error.reason) as number as Code;
+  return new ConnectError(error.message, code, undefined, details as never, error);
+}
+
+/**
+ * What a server answers for whatever was thrown.
+ *
+ * A refusal keeps its reason, also one that another service sent. Codes that Connect itself raises get the reason that
+ * means the same. Everything else is INTERNAL, and says nothing but the request id.
+ */
+export function toConnectError(thrown: unknown, requestId = ""): ConnectError {
+  if (thrown instanceof DeputeError) {
+    return thrown.reason === ErrorReason.INTERNAL ? internal(thrown, requestId) : toWire(thrown);
+  }
+  if (!(thrown instanceof ConnectError)) {
+    return isAbort(thrown) ? new ConnectError("canceled", Code.Canceled) : internal(thrown, requestId);
+  }
+  if (thrown.code === Code.Canceled) return thrown;
+  const known = fromErrorInfo(thrown);
+  if (known !== undefined) return toWire(known);
+  const reason = REASON_OF_CODE.get(thrown.code);
+  if (reason === undefined) return internal(thrown, requestId);
+  return toWire(new DeputeError(reason, thrown.rawMessage, { cause: thrown }));
+}
+
+/**
+ * The refusal in an error that a client caught; a reason is kept through any number of hops.
+ *
+ * An error without a reason of the vocabulary gets the one that its code means; INTERNAL where none does.
+ */
+export function fromConnectError(caught: unknown): DeputeError {
+  if (caught instanceof DeputeError) return caught;
+  if (!(caught instanceof ConnectError)) {
+    return new DeputeError(ErrorReason.INTERNAL, "internal error", { cause: caught });
+  }
+  const known = fromErrorInfo(caught);
+  if (known !== undefined) return known;
+  const reason = REASON_OF_CODE.get(caught.code) ?? ErrorReason.INTERNAL;
+  return new DeputeError(reason, caught.rawMessage, { cause: caught });
+}
+
+/** The reason of an error if it carries one of the vocabulary. */
+export function reasonOf(caught: unknown): ErrorReason | undefined {
+  if (caught instanceof DeputeError) return caught.reason;
+  return caught instanceof ConnectError ? fromErrorInfo(caught)?.reason : undefined;
+}
+
+const REASON_OF_CODE = new Map<Code, ErrorReason>([
+  [Code.InvalidArgument, ErrorReason.INVALID_REQUEST],
+  [Code.DeadlineExceeded, ErrorReason.DEADLINE_EXCEEDED],
+  [Code.PermissionDenied, ErrorReason.CALLER_NOT_ALLOWED],
+  [Code.ResourceExhausted, ErrorReason.LIMIT_EXCEEDED],
+  [Code.Unimplemented, ErrorReason.UNKNOWN_METHOD],
+  [Code.Unavailable, ErrorReason.DEPENDENCY_UNAVAILABLE],
+  [Code.Unauthenticated, ErrorReason.UNAUTHENTICATED],
+]);
+
+function internal(cause: unknown, requestId: string): ConnectError {
+  const metadata: Record<string, string> = requestId === "" ? {} : { request_id: requestId };
+  return toWire(new DeputeError(ErrorReason.INTERNAL, "internal error", { metadata, cause }));
+}
+
+function fromErrorInfo(error: ConnectError): DeputeError | undefined {
+  const info = error.findDetails(ErrorInfoSchema).find((detail) => detail.domain === ERROR_DOMAIN);
+  const reason = info === undefined ? undefined : reasonNamed(info.reason);
+  if (info === undefined || reason === undefined) return undefined;
+  const violations = error
+    .findDetails(BadRequestSchema)
+    .flatMap((detail) => detail.fieldViolations)
+    .map(
+      ({ field, description, reason: rule }): FieldViolation =>
+        rule === "" ? { field, description } : { field, description, reason: rule },
+    );
+  return new DeputeError(reason, error.rawMessage, {
+    metadata: { ...info.metadata },
+    violations,
+    cause: error,
+  });
+}
+
+function isAbort(thrown: unknown): boolean {
+  return thrown instanceof Error && thrown.name === "AbortError";
+}

@@ -1,0 +1,82 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+  type Health,
+  HealthCheckResponse_ServingStatus as Status,
+} from "@depute/contracts/grpc/health/v1/health_pb";
+
+/** Whether this process serves, as a whole and service by service. */
+export interface HealthState {
+  /** Sets the status of services by their full names; every one of them when none is named. */
+  set(serving: boolean, ...services: string[]): void;
+  /** Whether everything serves. */
+  readonly serving: boolean;
+  readonly services: ReadonlyMap<string, boolean>;
+  /** Calls the listener after each change; gives back how to unsubscribe. */
+  onChange(listener: () => void): () => void;
+}
+
+/** All services start as not serving. */
+export function createHealth(services: readonly string[]): HealthState {
+  const states = new Map(services.map((name) => [name, false]));
+  const listeners = new Set<() => void>();
+  return {
+    services: states,
+    get serving() {
+      return [...states.values()].every(Boolean);
+    },
+    set(serving, ...named) {
+      for (const name of named.length === 0 ? states.keys() : named) states.set(name, serving);
+      for (const listener of listeners) listener();
+    },
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+/** The gRPC Health Checking Protocol. The empty service name means the process as a whole. */
+export function healthService(state: HealthState): ServiceImpl<typeof Health> {
+  const statusOf = (service: string): Status | undefined => {
+    const serving = service === "" ? state.serving : state.services.get(service);
+    if (serving === undefined) return undefined;
+    return serving ? Status.SERVING : Status.NOT_SERVING;
+  };
+  return {
+    check({ service }) {
+      const status = statusOf(service);
+      // The protocol's own answer, without a reason of the vocabulary: its clients know only the status.
+      if (status === undefined) throw new ConnectError("unknown service", Code.NotFound);
+      return { status };
+    },
+    list() {
+      const entries = ["", ...state.services.keys()].map((name) => [name, { status: statusOf(name) ?? 0 }]);
+      return { statuses: Object.fromEntries(entries) };
+    },
+    async *watch({ service }, { signal }) {
+      let last: Status | undefined;
+      while (!signal.aborted) {
+        const status = statusOf(service) ?? Status.SERVICE_UNKNOWN;
+        if (status !== last) {
+          last = status;
+          yield { status };
+          continue;
+        }
+        await changed(state, signal);
+      }
+    },
+  };
+}
+
+function changed(state: HealthState, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const wake = () => {
+      unsubscribe();
+      signal.removeEventListener("abort", wake);
+      resolve();
+    };
+    const unsubscribe = state.onChange(wake);
+    signal.addEventListener("abort", wake, { once: true });
+  });
+}

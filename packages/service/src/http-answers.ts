@@ -1,0 +1,92 @@
+import { Code, type ConnectError } from "@connectrpc/connect";
+import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
+import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { DeputeError, ErrorReason } from "@depute/core";
+import { toConnectError, toWire } from "./errors-on-wire.ts";
+import type { HttpRequest, HttpResponse } from "./http-routes.ts";
+
+/** Answers with a JSON document. */
+export function sendJson(
+  response: HttpResponse,
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): void {
+  sendText(response, status, JSON.stringify(body), { "content-type": "application/json", ...headers });
+}
+
+/** Answers with a text; the headers name its content type. */
+export function sendText(
+  response: HttpResponse,
+  status: number,
+  text: string,
+  headers: Record<string, string>,
+): void {
+  const bytes = Buffer.from(text);
+  response.writeHead(status, { "content-length": String(bytes.length), ...headers });
+  response.end(bytes);
+}
+
+/** Answers with a refusal in the Connect protocol's JSON form and its HTTP status. */
+export function sendError(
+  response: HttpResponse,
+  error: ConnectError,
+  headers: Record<string, string> = {},
+): void {
+  sendJson(response, codeToHttpStatus(error.code), errorToJson(error, undefined), headers);
+}
+
+/** Answers a path that is not served: a gRPC client gets a gRPC status, anybody else 404 and JSON. */
+export function sendUnknownPath(request: HttpRequest, response: HttpResponse, path: string): void {
+  const method = path.slice(0, 200);
+  const error = toWire(
+    new DeputeError(ErrorReason.UNKNOWN_METHOD, `nothing is served at ${method}`, { metadata: { method } }),
+  );
+  const type = request.headers["content-type"] ?? "";
+  if (!type.startsWith("application/grpc")) {
+    sendJson(response, 404, errorToJson(error, undefined));
+    return;
+  }
+  // "Trailers only": the status stands in the header, and there is no body.
+  const headers = setTrailerStatus(new Headers({ "content-type": type }), error);
+  response.writeHead(200, Object.fromEntries(headers));
+  response.end();
+}
+
+/** Answers a method that a known path does not have. */
+export function sendMethodNotAllowed(response: HttpResponse, allow: readonly string[]): void {
+  const error = new DeputeError(ErrorReason.UNKNOWN_METHOD, `use ${allow.join(" or ")}`, {
+    metadata: { method: allow.join(",") },
+  });
+  sendJson(response, 405, errorToJson(toWire(error), undefined), { allow: allow.join(", ") });
+}
+
+/** Answers for what a route threw, unless it had begun to answer: then the connection says it. */
+export function sendThrown(response: HttpResponse, thrown: unknown, requestId: string): ConnectError {
+  const error = toConnectError(thrown, requestId);
+  if (response.headersSent) response.destroy();
+  else if (error.code === Code.ResourceExhausted) sendError(response, error, { connection: "close" });
+  else sendError(response, error);
+  return error;
+}
+
+/**
+ * Reads a request's body.
+ *
+ * @throws DeputeError LIMIT_EXCEEDED as soon as it is longer than `maxBytes`
+ */
+export async function readBody(request: HttpRequest, maxBytes: number): Promise<Buffer> {
+  const tooLong = () =>
+    new DeputeError(ErrorReason.LIMIT_EXCEEDED, `the body is longer than ${maxBytes} bytes`, {
+      metadata: { limit: "body_bytes", max: String(maxBytes) },
+    });
+  if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLong();
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > maxBytes) throw tooLong();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, length);
+}

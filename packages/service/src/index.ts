@@ -1,0 +1,43 @@
+export { abortError, iterateUntilAborted, linkSignals, untilAborted } from "./abort.ts";
+export { type Caller, callerOf, HOP, LOCAL_PRINCIPAL } from "./caller.ts";
+export { type Credentials, parseCredentials, readCredentials } from "./credentials.ts";
+export { fromConnectError, reasonOf, toConnectError, toWire } from "./errors-on-wire.ts";
+export { DEFAULT_BATCH, type FollowOptions, follow } from "./follow.ts";
+export {
+  forwardHeaders,
+  forwardOptions,
+  forwardWireHeaders,
+  ownHeaders,
+  ownOptions,
+  type WireRequest,
+} from "./forward.ts";
+export { createHealth, type HealthState, healthService } from "./health.ts";
+export type { HttpRequest, HttpResponse, HttpRoute, PathParameters } from "./http-routes.ts";
+export { assertValid } from "./interceptors/validate.ts";
+export { createLogger, LOG_LEVELS, type Logger } from "./log.ts";
+export { createMetrics, Registry } from "./metrics.ts";
+export {
+  defineService,
+  type ModuleName,
+  SERVICES,
+  type ServiceDeps,
+  type ServiceInstance,
+  type ServiceModule,
+  type ServiceName,
+} from "./module.ts";
+export { reflectionService, registerReflection } from "./reflection.ts";
+export { REQUEST_ID_HEADER, requestIdFrom, requestIdOf } from "./request-id.ts";
+export {
+  addSettings,
+  defineSettings,
+  envName,
+  flagName,
+  HelpRequested,
+  mergeSettings,
+  readSettings,
+  type Setting,
+  type Settings,
+  SettingsError,
+  type SettingsTable,
+  settingsOf,
+} from "./settings.ts";

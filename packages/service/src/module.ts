@@ -1,0 +1,60 @@
+import type { DescService } from "@bufbuild/protobuf";
+import type { ConnectRouter, Transport } from "@connectrpc/connect";
+import type { Bus } from "@depute/bus";
+import type { Clock, Timers } from "@depute/core";
+import type { HttpRoute } from "./http-routes.ts";
+import type { Logger } from "./log.ts";
+import type { Registry } from "./metrics.ts";
+import type { Settings, SettingsTable } from "./settings.ts";
+
+/** The services that others call. */
+export const SERVICES = ["registry", "tasks", "tokens", "verifier"] as const;
+export type ServiceName = (typeof SERVICES)[number];
+
+/** Everything that runs as a server of its own. */
+export type ModuleName = ServiceName | "gateway";
+
+/** What a service is given; nothing else of the process is its business. */
+export interface ServiceDeps {
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly bus: Bus;
+  /** How to reach another service, wherever it runs. One that is not up shows as UNAVAILABLE when it is called. */
+  connect(name: ServiceName): Transport;
+  /** The folder for the service's files; it exists. */
+  readonly dataDir: string;
+  readonly metrics: Registry;
+  /** The address under which clients know the platform, without a trailing slash. */
+  readonly publicUrl: string;
+  /** Aborts when the process begins to drain: long answers end. */
+  readonly stopping: AbortSignal;
+}
+
+/** A service as a part that can be put into any process. */
+export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
+  readonly name: ModuleName;
+  /** The settings that are the service's own; those of every server are in common-settings.ts. */
+  readonly settings: Table;
+  /** What it serves, for reflection and health. */
+  readonly descriptors: readonly DescService[];
+  /** Opens stores and begins background work; calls to other services have to wait until the first request. */
+  start(deps: ServiceDeps, settings: Settings<Table>): Promise<ServiceInstance>;
+}
+
+/** A service that runs. */
+export interface ServiceInstance {
+  /** Registers the implementations. */
+  readonly routes: (router: ConnectRouter) => void;
+  /** Plain HTTP beside the RPCs. */
+  readonly http?: readonly HttpRoute[];
+  /** Called once, when no call is open any more: ends background work and closes stores. */
+  close(): Promise<void>;
+}
+
+/** Only tells the compiler to keep the settings' own types. */
+export function defineService<Table extends SettingsTable>(
+  module: ServiceModule<Table>,
+): ServiceModule<Table> {
+  return module;
+}

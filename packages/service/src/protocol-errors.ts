@@ -1,0 +1,77 @@
+import { ConnectError } from "@connectrpc/connect";
+import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
+import { errorFromJsonBytes, errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
+import { findTrailerError, grpcStatusOk, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { reasonOf, toConnectError } from "./errors-on-wire.ts";
+
+/**
+ * Gives a reason to the errors that Connect answers with before any interceptor runs: bytes that are no message of the
+ * contract, a message that is too long, a compression or a time limit that it does not understand.
+ */
+export function withReasons(
+  handler: UniversalHandler,
+): (request: Parameters<UniversalHandler>[0]) => ReturnType<UniversalHandler> {
+  return async (request) => {
+    const response = await handler(request);
+    const type = response.header?.get("content-type") ?? "";
+    // gRPC-Web and Connect streams carry their errors in the body's last frame; only whole bodies are looked into.
+    if (type.startsWith("application/grpc") && !type.startsWith("application/grpc-web"))
+      return grpcWithReason(response);
+    if (response.status !== 200 && type === "application/json") return connectWithReason(response);
+    return response;
+  };
+}
+
+/** gRPC's status stands in the trailer, which is complete when the body has been read. */
+function grpcWithReason(response: UniversalServerResponse): UniversalServerResponse {
+  const { body, trailer } = response;
+  if (trailer === undefined || body === undefined) return response;
+  return { ...response, body: thenCall(body, () => addReason(trailer)) };
+}
+
+function addReason(trailer: Headers): void {
+  const status = trailer.get("grpc-status");
+  if (status === null || status === grpcStatusOk || trailer.has("grpc-status-details-bin")) return;
+  const error = findTrailerError(trailer);
+  if (error !== undefined) setTrailerStatus(trailer, reasoned(error));
+}
+
+async function* thenCall(body: AsyncIterable<Uint8Array>, done: () => void): AsyncIterable<Uint8Array> {
+  yield* body;
+  done();
+}
+
+/** A unary Connect error is a JSON body. */
+async function connectWithReason(response: UniversalServerResponse): Promise<UniversalServerResponse> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of response.body ?? []) chunks.push(chunk);
+  const bytes = Buffer.concat(chunks);
+  const header = new Headers(response.header);
+  // A compressed error is one that an interceptor made and that is long; it has its reason.
+  const error = header.has("content-encoding") ? undefined : parse(bytes);
+  const body =
+    error === undefined || reasonOf(error) !== undefined
+      ? bytes
+      : errorToJsonBytes(reasoned(error), undefined);
+  header.set("content-length", String(body.byteLength));
+  return { ...response, header, body: once(body) };
+}
+
+function parse(bytes: Uint8Array): ConnectError | undefined {
+  try {
+    return errorFromJsonBytes(bytes, undefined, new ConnectError("not an error"));
+  } catch {
+    return undefined;
+  }
+}
+
+function reasoned(error: ConnectError): ConnectError {
+  const { code, rawMessage } = error;
+  // The health protocol's NOT_FOUND has no reason of the vocabulary, and is not to become INTERNAL.
+  const better = toConnectError(error);
+  return better.code === code ? better : new ConnectError(rawMessage, code);
+}
+
+async function* once(bytes: Uint8Array): AsyncIterable<Uint8Array> {
+  yield bytes;
+}

@@ -1,0 +1,141 @@
+import {
+  type DescExtension,
+  type DescFile,
+  type DescService,
+  type MessageInitShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
+import {
+  ServerReflection,
+  type ServerReflectionRequest,
+  type ServerReflectionResponseSchema,
+} from "@depute/contracts/grpc/reflection/v1/reflection_pb";
+import { ServerReflection as ServerReflectionAlpha } from "@depute/contracts/grpc/reflection/v1alpha/reflection_pb";
+
+type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"]>;
+
+/** What reflection looks things up in. */
+interface Index {
+  services: string[];
+  byName: Map<string, DescFile>;
+  bySymbol: Map<string, DescFile>;
+  extensions: Map<string, Map<number, DescFile>>;
+}
+
+/** Registers gRPC server reflection, in its present version and in the one that old tools ask for. */
+export function registerReflection(router: ConnectRouter, services: readonly DescService[]): void {
+  const own = [...services, ServerReflection, ServerReflectionAlpha];
+  const implementation = reflectionService(own);
+  router.service(ServerReflection, implementation);
+  // The two contracts are the same but for the package's name.
+  router.service(
+    ServerReflectionAlpha,
+    implementation as unknown as ServiceImpl<typeof ServerReflectionAlpha>,
+  );
+}
+
+/** Answers about the given services and everything that their files import. */
+export function reflectionService(services: readonly DescService[]): ServiceImpl<typeof ServerReflection> {
+  const index = indexOf(services);
+  return {
+    async *serverReflectionInfo(requests) {
+      for await (const request of requests) {
+        yield { validHost: request.host, originalRequest: request, messageResponse: answer(index, request) };
+      }
+    },
+  };
+}
+
+function answer(index: Index, { messageRequest: ask }: ServerReflectionRequest): Answer {
+  switch (ask.case) {
+    case "listServices":
+      return {
+        case: "listServicesResponse",
+        value: { service: index.services.map((name) => ({ name })) },
+      };
+    case "fileByFilename":
+      return files(index.byName.get(ask.value), ask.value);
+    case "fileContainingSymbol":
+      return files(index.bySymbol.get(ask.value), ask.value);
+    case "fileContainingExtension": {
+      const { containingType, extensionNumber } = ask.value;
+      const file = index.extensions.get(containingType)?.get(extensionNumber);
+      return files(file, `${containingType} extension ${extensionNumber}`);
+    }
+    case "allExtensionNumbersOfType": {
+      const numbers = index.extensions.get(ask.value);
+      if (numbers === undefined && !index.bySymbol.has(ask.value)) return notFound(ask.value);
+      return {
+        case: "allExtensionNumbersResponse",
+        value: { baseTypeName: ask.value, extensionNumber: [...(numbers?.keys() ?? [])] },
+      };
+    }
+    default:
+      return error(Code.InvalidArgument, "no question was asked");
+  }
+}
+
+/** A file with everything that it imports, so that one answer is enough to build its descriptors. */
+function files(file: DescFile | undefined, asked: string): Answer {
+  if (file === undefined) return notFound(asked);
+  const found = new Map<string, DescFile>();
+  collect(file, found);
+  const fileDescriptorProto = [...found.values()].map((each) =>
+    toBinary(FileDescriptorProtoSchema, each.proto),
+  );
+  return { case: "fileDescriptorResponse", value: { fileDescriptorProto } };
+}
+
+function notFound(asked: string): Answer {
+  return error(Code.NotFound, `not found: ${asked.slice(0, 200)}`);
+}
+
+function error(errorCode: Code, errorMessage: string): Answer {
+  return { case: "errorResponse", value: { errorCode: errorCode as number, errorMessage } };
+}
+
+function collect(file: DescFile, into: Map<string, DescFile>): void {
+  const name = file.proto.name;
+  if (into.has(name)) return;
+  into.set(name, file);
+  for (const dependency of file.dependencies) collect(dependency, into);
+}
+
+function indexOf(services: readonly DescService[]): Index {
+  const byName = new Map<string, DescFile>();
+  for (const service of services) collect(service.file, byName);
+  const index: Index = {
+    services: services.map((service) => service.typeName).toSorted(),
+    byName,
+    bySymbol: new Map(),
+    extensions: new Map(),
+  };
+  for (const file of byName.values()) addSymbols(index, file);
+  return index;
+}
+
+function addSymbols({ bySymbol, extensions }: Index, file: DescFile): void {
+  const add = (symbol: string) => bySymbol.set(symbol, file);
+  const addExtension = (extension: DescExtension) => {
+    add(extension.typeName);
+    const numbers = extensions.get(extension.extendee.typeName) ?? new Map<number, DescFile>();
+    extensions.set(extension.extendee.typeName, numbers.set(extension.number, file));
+  };
+  const addMessage = (message: DescFile["messages"][number]) => {
+    add(message.typeName);
+    for (const field of message.fields) add(`${message.typeName}.${field.name}`);
+    for (const each of message.nestedEnums) add(each.typeName);
+    for (const each of message.nestedExtensions) addExtension(each);
+    for (const each of message.nestedMessages) addMessage(each);
+  };
+  for (const each of file.messages) addMessage(each);
+  for (const each of file.enums) add(each.typeName);
+  for (const each of file.extensions) addExtension(each);
+  for (const service of file.services) {
+    add(service.typeName);
+    for (const method of service.methods) add(`${service.typeName}.${method.name}`);
+  }
+}

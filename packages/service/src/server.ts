@@ -1,0 +1,146 @@
+import { createServer as createHttp1Server, type Server as Http1Server } from "node:http";
+import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from "node:http2";
+import { type AddressInfo, createServer as createNetServer, isIP, type Socket } from "node:net";
+import type { Timers } from "@depute/core";
+import { sendMethodNotAllowed, sendThrown, sendUnknownPath } from "./http-answers.ts";
+import { createRouteTable, type HttpRequest, type HttpResponse, type HttpRoute } from "./http-routes.ts";
+import type { Logger } from "./log.ts";
+import { REQUEST_ID_HEADER, requestIdFrom } from "./request-id.ts";
+import type { RpcHandler } from "./rpc-handler.ts";
+import { sniffProtocol } from "./sniff.ts";
+
+/** Tokens with long chains travel in headers. */
+export const MAX_HEADER_BYTES = 32 * 1024;
+/** Milliseconds that a client has for its first bytes, and for a request's headers. */
+const HEADERS_TIMEOUT_MS = 10_000;
+/** Milliseconds that a client has for a whole request over HTTP/1.1. */
+const REQUEST_TIMEOUT_MS = 120_000;
+
+export interface ServerOptions {
+  host: string;
+  /** 0: any free port. */
+  port: number;
+  /** RPCs; asked before the routes. */
+  rpc: RpcHandler;
+  routes: readonly HttpRoute[];
+  maxConnections: number;
+  maxConcurrentStreams: number;
+  log: Logger;
+  timers: Timers;
+}
+
+export interface Server {
+  /** The address that it listens on, e.g. `http://127.0.0.1:8080`. */
+  readonly url: string;
+  readonly port: number;
+  /**
+   * Stops listening, tells clients to go elsewhere, waits for open calls up to `drainMs` milliseconds, and then cuts
+   * what is left.
+   */
+  close(drainMs: number): Promise<void>;
+}
+
+/**
+ * Listens on one port for HTTP/1.1 and clear-text HTTP/2; a connection's first bytes tell which it is.
+ *
+ * @throws what listening throws, e.g. EADDRINUSE
+ */
+export async function startServer(options: ServerOptions): Promise<Server> {
+  const { host, port, maxConnections, maxConcurrentStreams, log, timers } = options;
+  const sockets = new Set<Socket>();
+  const sessions = new Set<ServerHttp2Session>();
+  let draining = false;
+
+  const answer = createHandler(options);
+  const http1 = createHttp1Server({
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+  });
+  http1.on("request", (request, response) => {
+    response.once("close", () => {
+      if (draining) setImmediate(() => http1.closeIdleConnections());
+    });
+    answer(request, response);
+  });
+  const http2 = createHttp2Server({
+    settings: { maxConcurrentStreams, maxHeaderListSize: MAX_HEADER_BYTES },
+  });
+  http2.on("request", answer);
+  http2.on("session", (session) => {
+    sessions.add(session);
+    session.once("close", () => sessions.delete(session));
+    // A session begun in the moment of draining.
+    if (draining) session.close();
+  });
+  http2.on("sessionError", (error) => log.debug({ err: error }, "an HTTP/2 connection broke"));
+
+  const net = createNetServer((socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+    socket.setNoDelay(true);
+    sniffProtocol(socket, timers, HEADERS_TIMEOUT_MS, (version) => {
+      (version === 2 ? http2 : http1).emit("connection", socket);
+    });
+  });
+  net.maxConnections = maxConnections;
+  await new Promise<void>((resolve, reject) => {
+    net.once("error", reject);
+    net.listen(port, host, () => {
+      net.off("error", reject);
+      resolve();
+    });
+  });
+  // It never listens itself; this starts its watch over slow headers.
+  http1.emit("listening");
+  net.on("error", (error) => log.error({ err: error }, "the listening socket failed"));
+
+  const bound = (net.address() as AddressInfo).port;
+  return {
+    url: `http://${isIP(host) === 6 ? `[${host}]` : host}:${bound}`,
+    port: bound,
+    async close(drainMs) {
+      if (draining) return;
+      draining = true;
+      const closed = new Promise<void>((resolve) => net.close(() => resolve()));
+      for (const session of sessions) session.close();
+      stop(http1);
+      stop(http2);
+      const cancel = timers.after(drainMs, () => {
+        log.warn({ connections: sockets.size }, "cutting the connections that are still open");
+        for (const socket of sockets) socket.destroy();
+      });
+      await closed;
+      cancel();
+    },
+  };
+}
+
+/** Lets go of idle connections and of the server's own timers. It was never listening, which close() complains about. */
+function stop(server: Http1Server | Http2Server): void {
+  if ("closeIdleConnections" in server) server.closeIdleConnections();
+  server.close(() => {});
+}
+
+function createHandler({
+  rpc,
+  routes,
+  log,
+}: ServerOptions): (request: HttpRequest, response: HttpResponse) => void {
+  const find = createRouteTable(routes);
+  return (request, response) => {
+    const path = request.url?.split("?", 1)[0] ?? "";
+    if (rpc(request, response, path)) return;
+    const match = find(request.method ?? "", path);
+    if (match === undefined) return sendUnknownPath(request, response, path);
+    if ("allow" in match) return sendMethodNotAllowed(response, match.allow);
+    const id = requestIdFrom(request.headers[REQUEST_ID_HEADER] as string | undefined);
+    response.setHeader(REQUEST_ID_HEADER, id);
+    response.on("error", (error) => log.debug({ err: error, path }, "an answer could not be sent"));
+    match.route.handle(request, response, match.parameters).catch((thrown: unknown) => {
+      const error = sendThrown(response, thrown, id);
+      const level = error.code === 13 ? "error" : "info";
+      log[level]({ err: thrown, path, request_id: id }, "http");
+    });
+  };
+}

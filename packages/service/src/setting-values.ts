@@ -1,0 +1,50 @@
+/** How each type of setting is written, and what it becomes. Every parser throws Error with what would be right. */
+
+const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+
+/** `250ms`, `30s`, `5m` or `1h`, in milliseconds. */
+export function parseDuration(text: string): number {
+  const match = /^(\d{1,9})(ms|s|m|h)$/.exec(text);
+  const unit = UNIT_MS[match?.[2] ?? ""];
+  if (match === null || unit === undefined) throw new Error("write a duration like 250ms, 30s, 5m or 1h");
+  return Number(match[1]) * unit;
+}
+
+/** A whole number in decimal digits. */
+export function parseInteger(text: string): number {
+  const value = Number(text);
+  if (!/^-?\d+$/.test(text) || !Number.isSafeInteger(value)) throw new Error("write a whole number");
+  return value;
+}
+
+const BOOLEANS: Record<string, boolean> = {
+  true: true,
+  false: false,
+  on: true,
+  off: false,
+  1: true,
+  0: false,
+};
+
+/** `true` or `false`; also on, off, 1, 0. */
+export function parseBoolean(text: string): boolean {
+  const value = Object.hasOwn(BOOLEANS, text) ? BOOLEANS[text] : undefined;
+  if (value === undefined) throw new Error("write true or false");
+  return value;
+}
+
+/** Words separated by commas; white space around them and empty words do not count. */
+export function parseList(text: string): string[] {
+  return text
+    .split(",")
+    .map((word) => word.trim())
+    .filter((word) => word !== "");
+}
+
+/** An http, https, redis or rediss address without a trailing slash; the empty text stays empty. */
+export function parseUrl(text: string): string {
+  if (text === "") return "";
+  if (!/^(https?|rediss?):\/\//.test(text) || !URL.canParse(text))
+    throw new Error("write an address like http://host:8080");
+  return text.replace(/\/+$/, "");
+}
