@@ -4,8 +4,8 @@ import {
   type EnumDescriptorProto,
   type FieldDescriptorProto,
   FieldDescriptorProtoSchema,
-  FieldDescriptorProto_Label as Label,
   type FileDescriptorProto,
+  FieldDescriptorProto_Label as Label,
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
 
@@ -66,7 +66,8 @@ function printMessage(message: DescriptorProto, lines: string[]): void {
       lines.push("}");
     }
   }
-  for (const range of message.extensionRange) lines.push(`extensions ${range.start} to ${rangeEnd(range.end)};`);
+  for (const range of message.extensionRange)
+    lines.push(`extensions ${range.start} to ${rangeEnd(range.end)};`);
   for (const range of message.reservedRange) lines.push(`reserved ${range.start} to ${rangeEnd(range.end)};`);
   for (const name of message.reservedName) lines.push(`reserved "${name}";`);
   lines.push("}");
