@@ -1,4 +1,15 @@
 export { abortError, iterateUntilAborted, linkSignals, untilAborted } from "./abort.ts";
+export {
+  type Authorised,
+  type Authority,
+  type Binding,
+  createAuthority,
+  denialWord,
+  type Identity,
+  mayActFor,
+  type Right,
+  tokenDenied,
+} from "./authority.ts";
 export { type Caller, callerOf, HOP, LOCAL_PRINCIPAL } from "./caller.ts";
 export { type Credentials, parseCredentials, readCredentials } from "./credentials.ts";
 export { fromConnectError, reasonOf, toConnectError, toWire } from "./errors-on-wire.ts";

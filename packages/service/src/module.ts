@@ -2,6 +2,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
 import type { Clock, Timers } from "@depute/core";
+import type { Authority } from "./authority.ts";
 import type { HttpRoute } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
 import type { Registry } from "./metrics.ts";
@@ -22,6 +23,8 @@ export interface ServiceDeps {
   readonly bus: Bus;
   /** How to reach another service, wherever it runs. One that is not up shows as UNAVAILABLE when it is called. */
   connect(name: ServiceName): Transport;
+  /** Who calls, and whether they may: `createAuthority` over the tokens service. */
+  readonly authority: Authority;
   /** The folder for the service's files; it exists. */
   readonly dataDir: string;
   readonly metrics: Registry;

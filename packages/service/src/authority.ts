@@ -1,0 +1,122 @@
+import { create } from "@bufbuild/protobuf";
+import { createClient, type HandlerContext, type Transport } from "@connectrpc/connect";
+import type { AuthorizedScope, DenialReason } from "@depute/contracts/delegateos/v0/delegation_pb";
+import { DenialType, DenialTypeSchema } from "@depute/contracts/delegateos/v0/delegation_pb";
+import { SerializedDCTSchema } from "@depute/contracts/delegateos/v0/token_pb";
+import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { HolderProofSchema, type TokenBlock } from "@depute/contracts/depute/tokens/v1/verification_pb";
+import { type Clock, DeputeError, ErrorReason } from "@depute/core";
+import { type Caller, callerOf } from "./caller.ts";
+import { ownOptions } from "./forward.ts";
+
+/** Who a caller was found to be. */
+export interface Identity {
+  /** A public key in base64url, a configured credential's principal, or `local`. */
+  principal: string;
+  /** True for `local`: no credentials, on an open loopback or from the platform itself. */
+  local: boolean;
+}
+
+/** A right, as a DelegateOS token grants it. */
+export interface Right {
+  namespace: string;
+  action: string;
+  resource: string;
+}
+
+/** What a presented token is further held to. (DelegateOS 5.2) */
+export interface Binding {
+  contractId?: string;
+  /** Each `namespace:action`. */
+  requiredCapabilities?: readonly string[];
+}
+
+/** A caller that may. */
+export interface Authorised extends Identity {
+  /** What its token grants; absent for a caller without one. */
+  scope?: AuthorizedScope;
+  /** The token's blocks, the authority first; empty without one. */
+  blocks: readonly TokenBlock[];
+}
+
+/** How services learn who calls and whether they may; the tokens service decides. */
+export interface Authority {
+  /**
+   * Says who calls, for calls that need no right of a token.
+   *
+   * @throws DeputeError UNAUTHENTICATED, TOKEN_DENIED (the holder proof does not count), DEPENDENCY_UNAVAILABLE
+   */
+  identify(context: HandlerContext): Promise<Identity>;
+  /**
+   * Holds the caller's token to one right. A caller without a token is let through as who it is: what it may do then is
+   * a matter of its identity.
+   *
+   * @throws DeputeError as identify
+   */
+  authorise(context: HandlerContext, right: Right, binding?: Binding): Promise<Authorised>;
+}
+
+/** Whether a caller may act as the owner of `principal`: `local` for anybody, others for themselves. */
+export function mayActFor(identity: Identity, principal: string): boolean {
+  return identity.local || (principal !== "" && identity.principal === principal);
+}
+
+/** Asks the tokens service behind `transport`. */
+export function createAuthority(transport: Transport, clock: Clock): Authority {
+  const tokens = createClient(TokenService, transport);
+
+  async function identify(context: HandlerContext): Promise<Identity> {
+    const caller = callerOf(context);
+    if (caller.kind !== "bound") return { principal: caller.principal, local: caller.kind === "local" };
+    const { result } = await tokens.verifyProof(
+      { proof: proofOf(caller), ...(caller.token === undefined ? {} : { token: tokenOf(caller.token) }) },
+      ownOptions(context, clock),
+    );
+    if (result.case === "principal") return { principal: result.value, local: false };
+    throw tokenDenied(result.value);
+  }
+
+  return {
+    identify,
+    async authorise(context, right, binding = {}) {
+      const caller = callerOf(context);
+      if (caller.token === undefined) return { ...(await identify(context)), blocks: [] };
+      const { result, principal, blocks } = await tokens.verifyToken(
+        {
+          token: tokenOf(caller.token),
+          proof: proofOf(caller),
+          requested: right,
+          contractId: binding.contractId ?? "",
+          requiredCapabilities: [...(binding.requiredCapabilities ?? [])],
+        },
+        ownOptions(context, clock),
+      );
+      if (result.case === "scope") return { principal, local: false, scope: result.value, blocks };
+      throw tokenDenied(result.value);
+    },
+  };
+}
+
+/** The refusal of a token that was denied. What it grants is not repeated: the metadata says the type and the detail. */
+export function tokenDenied(denial: DenialReason | undefined): DeputeError {
+  const type = denialWord(denial?.type ?? DenialType.INTERNAL_CONTEXT);
+  const detail = denial?.detail ?? "";
+  const message = detail === "" ? `the token is denied: ${type}` : `the token is denied: ${type} (${detail})`;
+  const metadata: Record<string, string> = { denial: type };
+  if (detail !== "") metadata.detail = detail;
+  return new DeputeError(ErrorReason.TOKEN_DENIED, message, { metadata });
+}
+
+/** A denial's type as DelegateOS writes it: `capability_not_granted`. */
+export function denialWord(type: DenialType): string {
+  const name = DenialTypeSchema.value[type]?.name ?? "DENIAL_TYPE_INTERNAL_CONTEXT";
+  return name.slice("DENIAL_TYPE_".length).toLowerCase();
+}
+
+function tokenOf(token: string) {
+  return create(SerializedDCTSchema, { token, format: "delegateos-sjt-v1" });
+}
+
+function proofOf(caller: Caller) {
+  return create(HolderProofSchema, { jwt: caller.proof ?? "", method: caller.htm, target: caller.htu });
+}
