@@ -1,0 +1,39 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import { CanonicalError, canonicalJson } from "@depute/core";
+
+/** A JSON value read from the bytes of a message, or what is wrong with them. */
+export type JsonText = { readonly value: JsonValue; readonly problem?: undefined } | { readonly problem: string };
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/**
+ * Reads JSON text that a caller sent as bytes.
+ *
+ * Refused beside what is no JSON: values without a canonical form (numbers out of range, lone surrogates, nesting over
+ * 64), since they could not be hashed, and members named `__proto__`, which get lost where objects are copied.
+ */
+export function readJsonText(bytes: Uint8Array): JsonText {
+  let hasProto = false;
+  let value: JsonValue;
+  try {
+    value = JSON.parse(utf8.decode(bytes), (key, member) => {
+      hasProto ||= key === "__proto__";
+      return member;
+    }) as JsonValue;
+  } catch (error) {
+    return { problem: error instanceof TypeError ? "is not UTF-8" : "is not JSON" };
+  }
+  if (hasProto) return { problem: "has a member named __proto__" };
+  try {
+    canonicalJson(value);
+  } catch (error) {
+    if (error instanceof CanonicalError) return { problem: `has no canonical form: ${error.message}` };
+    throw error;
+  }
+  return { value };
+}
+
+/** The text to keep for a value that was read: what was checked, without the doubled members of what was sent. */
+export function writeJsonText(value: JsonValue): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(JSON.stringify(value));
+}

@@ -1,0 +1,22 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type CapabilityFull,
+  type CapabilityRef,
+  CapabilityRefSchema,
+  type CapabilitySummary,
+  CapabilitySummarySchema,
+} from "@depute/contracts/nekte/v1/nekte_pb";
+
+/** Level 2 to level 1: without the schemas and examples. (NEKTE 1) */
+export function toSummary(full: CapabilityFull): CapabilitySummary {
+  const summary = create(CapabilitySummarySchema, { id: full.id, h: full.h, desc: full.desc ?? "" });
+  if (full.cat !== undefined) summary.cat = full.cat;
+  if (full.cost !== undefined) summary.cost = full.cost;
+  if (full.agentHint !== undefined) summary.agentHint = full.agentHint;
+  return summary;
+}
+
+/** Level 0: the id, the category and the version hash, and nothing else. (NEKTE 1) */
+export function toRef(capability: { id: string; cat?: string | undefined; h: string }): CapabilityRef {
+  return create(CapabilityRefSchema, { id: capability.id, cat: capability.cat ?? "", h: capability.h });
+}

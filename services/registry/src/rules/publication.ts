@@ -1,0 +1,125 @@
+import { create, type JsonValue } from "@bufbuild/protobuf";
+import {
+  type CapabilityFull,
+  CapabilityFullSchema,
+  type Example,
+  ExampleSchema,
+} from "@depute/contracts/nekte/v1/nekte_pb";
+import { DeputeError, ErrorReason, type FieldViolation } from "@depute/core";
+import { readJsonText, writeJsonText } from "./json-text.ts";
+import { type Sha256Hex, versionDigest } from "./version-hash.ts";
+
+/** A capability that was read and found whole; its schemas are still to be compiled. */
+export interface ReadCapability {
+  /** As it is kept: JSON texts rewritten from what was read, `h` empty. */
+  readonly message: CapabilityFull;
+  readonly category: string;
+  readonly input: JsonValue;
+  readonly output: JsonValue;
+  readonly examples: readonly { readonly input: JsonValue; readonly output: JsonValue }[];
+  /** The 64 digits that the version hash is a prefix of. */
+  readonly digest: string;
+}
+
+// `agent/capability` is read up to its first slash, and ids are shown in lists: what could deceive there is refused.
+const UNFIT_FOR_IDS = /[\p{C}\p{Z}/]/u;
+
+/**
+ * Reads the set of capabilities that an agent publishes. (NEKTE 1)
+ *
+ * Beside the limits of the contract: each id once, without slash, white space or control characters; a category, and
+ * both schemas, since the version hash is made of them and calls are checked against them; JSON that is JSON.
+ *
+ * @throws DeputeError INVALID_REQUEST with every fault of every capability
+ */
+export function readPublication(
+  capabilities: readonly CapabilityFull[],
+  sha256: Sha256Hex,
+): ReadCapability[] {
+  const violations: FieldViolation[] = [];
+  const ids = new Set<string>();
+  const read: ReadCapability[] = [];
+  capabilities.forEach((capability, index) => {
+    const at = `capabilities[${index}]`;
+    const faults = new Faults(at);
+    if (ids.has(capability.id)) faults.add("id", "is the id of another capability of this set");
+    ids.add(capability.id);
+    if (UNFIT_FOR_IDS.test(capability.id)) {
+      faults.add("id", "must hold no slash, white space or control character");
+    }
+    if (capability.cat === undefined || capability.cat === "") faults.add("cat", "is required");
+    const input = faults.readSchema("input_schema", capability.inputSchema);
+    const output = faults.readSchema("output_schema", capability.outputSchema);
+    const examples = capability.examples.map((example, i) => ({
+      input: faults.read(`examples[${i}].input`, example.input),
+      output: faults.read(`examples[${i}].output`, example.output),
+    }));
+    violations.push(...faults.found);
+    if (faults.found.length > 0) return;
+    read.push({
+      message: normalised(capability, input, output, examples),
+      category: capability.cat ?? "",
+      input,
+      output,
+      examples,
+      digest: versionDigest({ input, output }, sha256),
+    });
+  });
+  if (violations.length > 0) {
+    const summary = violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
+    throw new DeputeError(ErrorReason.INVALID_REQUEST, summary, { violations });
+  }
+  return read;
+}
+
+class Faults {
+  readonly found: FieldViolation[] = [];
+  readonly #at: string;
+
+  constructor(at: string) {
+    this.#at = at;
+  }
+
+  add(field: string, description: string): void {
+    this.found.push({ field: `${this.#at}.${field}`, description });
+  }
+
+  /** The value, or null beside a fault. */
+  read(field: string, bytes: Uint8Array): JsonValue {
+    const { value, problem } = readJsonText(bytes);
+    if (problem === undefined) return value;
+    this.add(field, problem);
+    return null;
+  }
+
+  readSchema(field: string, bytes: Uint8Array | undefined): JsonValue {
+    if (bytes !== undefined && bytes.length > 0) return this.read(field, bytes);
+    this.add(field, "is required");
+    return null;
+  }
+}
+
+function normalised(
+  capability: CapabilityFull,
+  input: JsonValue,
+  output: JsonValue,
+  examples: readonly { input: JsonValue; output: JsonValue }[],
+): CapabilityFull {
+  const message = create(CapabilityFullSchema, {
+    id: capability.id,
+    inputSchema: writeJsonText(input),
+    outputSchema: writeJsonText(output),
+    examples: examples.map(
+      (example): Example =>
+        create(ExampleSchema, {
+          input: writeJsonText(example.input),
+          output: writeJsonText(example.output),
+        }),
+    ),
+  });
+  if (capability.cat !== undefined) message.cat = capability.cat;
+  if (capability.desc !== undefined) message.desc = capability.desc;
+  if (capability.cost !== undefined) message.cost = capability.cost;
+  if (capability.agentHint !== undefined) message.agentHint = capability.agentHint;
+  return message;
+}

@@ -1,0 +1,41 @@
+import { DeputeError, ErrorReason } from "@depute/core";
+
+/** What a registration is checked against. */
+export interface Registered {
+  readonly principal: string;
+}
+
+/**
+ * The agent that an id is an instance of: what stands before its first colon; undefined for an id without one.
+ * Permissions of an agent hold for its instances. (CAP "Agent Definition", instances)
+ */
+export function baseOf(id: string): string | undefined {
+  const colon = id.indexOf(":");
+  return colon < 0 ? undefined : id.slice(0, colon);
+}
+
+/**
+ * Checks that an id is the principal's to register: not another's, and an instance only of an agent of its own, because
+ * the instance is allowed whatever its base is.
+ *
+ * @throws DeputeError AGENT_EXISTS, INVALID_REQUEST
+ */
+export function checkOwnership(
+  id: string,
+  principal: string,
+  known: Registered | undefined,
+  base: Registered | undefined,
+): void {
+  if (known !== undefined && known.principal !== principal) {
+    throw new DeputeError(ErrorReason.AGENT_EXISTS, `the id ${id} belongs to another principal`, {
+      metadata: { agent: id },
+    });
+  }
+  const baseId = baseOf(id);
+  if (baseId !== undefined && base?.principal !== principal) {
+    const description = `is an instance of ${baseId}, which this principal has not registered`;
+    throw new DeputeError(ErrorReason.INVALID_REQUEST, `agent.id: ${description}`, {
+      violations: [{ field: "agent.id", description, reason: "agent.id.base" }],
+    });
+  }
+}
