@@ -1,0 +1,103 @@
+import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { TaskStatus, type TaskVerification } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { ErrorReason } from "@depute/core";
+import { applyEvent, failureOf, nextEvent, type TaskPayload } from "./apply-event.ts";
+import { type Limit, limitsMs, passedDeadline } from "./limits.ts";
+import type { Settlement, TaskRecord } from "./record.ts";
+import { afterFailedAttempt } from "./retry.ts";
+import { type Actor, isHeld } from "./state-machine.ts";
+
+/** A task that has moved on, and the events that moved it, in order. */
+export interface Advance {
+  readonly record: TaskRecord;
+  readonly events: readonly TaskEvent[];
+}
+
+export interface Step {
+  readonly payload: TaskPayload;
+  readonly by: Actor;
+  /** The stream that takes the task, for a step that hands it to a worker. */
+  readonly holder?: string;
+  /** The call by which a worker ends its hold with this step. */
+  readonly settles?: Settlement;
+  /** The contract's check that decided this step. */
+  readonly verification?: TaskVerification;
+}
+
+/**
+ * Moves a task on by one event, and its hold with it.
+ *
+ * @throws DeputeError TASK_STATE_CONFLICT
+ */
+export function advance(record: TaskRecord, step: Step, nowMs: number): Advance {
+  const event = nextEvent(record.task, step.payload, step.by, nowMs);
+  if (step.verification !== undefined) event.verification = step.verification;
+  const task = applyEvent(record.task, event);
+  const next = { ...record, task };
+  if (task.status === TaskStatus.ACCEPTED && step.holder !== undefined) {
+    const { attempt, heartbeat } = limitsMs(task);
+    return {
+      record: {
+        ...next,
+        epoch: record.epoch + 1,
+        hold: {
+          holder: step.holder,
+          leaseExpireMs: nowMs + heartbeat,
+          attemptDeadlineMs: nowMs + attempt,
+        },
+      },
+      events: [event],
+    };
+  }
+  const settled = step.settles === undefined ? record.settled : { by: step.settles, epoch: record.epoch };
+  const hold = isHeld(task.status) ? record.hold : undefined;
+  const queuedMs = task.status === TaskStatus.PENDING ? nowMs : record.queuedMs;
+  return { record: { ...next, hold, settled, queuedMs }, events: [event] };
+}
+
+/** The record after a sign of life of its worker. */
+export function extendLease(record: TaskRecord, nowMs: number): TaskRecord {
+  if (record.hold === undefined) return record;
+  return { ...record, hold: { ...record.hold, leaseExpireMs: nowMs + limitsMs(record.task).heartbeat } };
+}
+
+/**
+ * Moves a task on by the time limits that have passed. Everything that changes a task begins with this, so that a limit
+ * holds to the millisecond, however late the timekeeper comes.
+ */
+export function advanceByTime(record: TaskRecord, nowMs: number): Advance {
+  const events: TaskEvent[] = [];
+  let current = record;
+  // A lost attempt may be followed by one more limit, that of the whole task; nothing follows that.
+  for (let deadline = passedDeadline(current, nowMs); deadline !== undefined; ) {
+    const step = { payload: payloadOf(current, deadline.limit), by: "clock" } as const;
+    const advanced = advance(current, step, nowMs);
+    current = advanced.record;
+    events.push(...advanced.events);
+    deadline = passedDeadline(current, nowMs);
+  }
+  return { record: current, events };
+}
+
+function payloadOf({ task }: TaskRecord, limit: Limit): TaskPayload {
+  switch (limit) {
+    case "total":
+      return expired("the task was not finished within its total limit");
+    case "queue":
+      return expired("no worker took the task within its queue limit");
+    case "attempt":
+      return afterFailedAttempt(
+        task,
+        failureOf(ErrorReason.TASK_TIMEOUT, "the attempt was not finished within its limit", true),
+      );
+    case "heartbeat":
+      return afterFailedAttempt(
+        task,
+        failureOf(ErrorReason.LEASE_LOST, "the worker fell silent for longer than the heartbeat limit", true),
+      );
+  }
+}
+
+function expired(message: string): TaskPayload {
+  return { case: "expired", value: failureOf(ErrorReason.TASK_TIMEOUT, message) };
+}

@@ -1,0 +1,35 @@
+import type { Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { DeputeError, ErrorReason } from "@depute/core";
+import type { Hold, Settlement, TaskRecord } from "./record.ts";
+import { isHeld, isTerminal, statusName } from "./state-machine.ts";
+
+/**
+ * The hold that a lease names, if it is the present one.
+ *
+ * @throws DeputeError LEASE_LOST when the task was handed on, waits again or has ended
+ */
+export function requireLease(record: TaskRecord, lease: Lease): Hold {
+  const { task, epoch, hold } = record;
+  if (BigInt(epoch) !== lease.epoch) throw leaseLost(lease, "the task was handed to a worker again");
+  if (isTerminal(task.status)) throw leaseLost(lease, `the task is ${statusName(task.status)}`);
+  if (hold === undefined || !isHeld(task.status)) throw leaseLost(lease, "the lease has ended");
+  return hold;
+}
+
+/** Whether this call ended this lease before: then it is answered again, and nothing is done. */
+export function isSettledBy(record: TaskRecord, lease: Lease, by: Settlement): boolean {
+  const { settled } = record;
+  return settled !== undefined && settled.by === by && BigInt(settled.epoch) === lease.epoch;
+}
+
+/** Whether the lease was the last one of a task that has since ended: its worker is told to stop. */
+export function isOver(record: TaskRecord, lease: Lease): boolean {
+  return BigInt(record.epoch) === lease.epoch && isTerminal(record.task.status);
+}
+
+/** The refusal of a stale lease. */
+export function leaseLost(lease: Lease, why: string): DeputeError {
+  return new DeputeError(ErrorReason.LEASE_LOST, `the lease is lost: ${why}`, {
+    metadata: { task: lease.taskId, epoch: String(lease.epoch) },
+  });
+}

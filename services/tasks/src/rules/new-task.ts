@@ -1,0 +1,68 @@
+import { create } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import { TaskCreatedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { RetryPolicySchema, type Task, TaskSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
+import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { TokenBudgetSchema } from "@depute/contracts/nekte/v1/nekte_pb";
+import { toTimestamp } from "@depute/core";
+import { type Advance, advance } from "./advance.ts";
+import { limitsInForce } from "./limits.ts";
+import type { TaskRecord } from "./record.ts";
+import { maxAttempts } from "./retry.ts";
+
+/** The budget of a task that names none. (NEKTE 3) */
+export const DEFAULT_BUDGET = { maxTokens: 500, detailLevel: "compact" } as const;
+
+/** What admission found out about a draft. */
+export interface Admission {
+  readonly delegator: string;
+  readonly agentId: string;
+  readonly agentPrincipal: string;
+  /** Without the agent's name; empty for free work. */
+  readonly capabilityId: string;
+  readonly capabilityHash: string;
+  /** Names the schema that outputs have to fit; empty for none. */
+  readonly outputSchema: string;
+  readonly delegationId: string;
+  /** When the contract has to be fulfilled, epoch milliseconds; undefined without a contract. */
+  readonly contractDeadlineMs: number | undefined;
+}
+
+/** A task as its creation fixes it, before the first event of its log. */
+export function draftedTask(id: string, draft: TaskDraft, admission: Admission, nowMs: number): Task {
+  const { contractDeadlineMs } = admission;
+  const availableMs = contractDeadlineMs === undefined ? undefined : Math.max(1, contractDeadlineMs - nowMs);
+  const limits = limitsInForce(draft.limits, availableMs);
+  const totalMs = limits.total === undefined ? 0 : durationMs(limits.total);
+  return create(TaskSchema, {
+    id,
+    externalId: draft.externalId,
+    correlationId: draft.correlationId || id,
+    delegator: admission.delegator,
+    agentId: admission.agentId,
+    capabilityId: admission.capabilityId,
+    capabilityHash: admission.capabilityHash,
+    description: draft.description,
+    budget: draft.budget ?? create(TokenBudgetSchema, DEFAULT_BUDGET),
+    limits,
+    retry: create(RetryPolicySchema, { maxAttempts: maxAttempts(draft.retry) }),
+    contractId: draft.contractId,
+    delegationId: admission.delegationId,
+    expireTime: toTimestamp(nowMs + totalMs),
+  });
+}
+
+/** A new task with the first event of its log. */
+export function newTask(id: string, draft: TaskDraft, admission: Admission, nowMs: number): Advance {
+  const record: TaskRecord = {
+    task: draftedTask(id, draft, admission, nowMs),
+    agentPrincipal: admission.agentPrincipal,
+    epoch: 0,
+    hold: undefined,
+    queuedMs: nowMs,
+    settled: undefined,
+    outputSchema: admission.outputSchema,
+  };
+  const value = create(TaskCreatedSchema, { delegator: admission.delegator, agentId: admission.agentId });
+  return advance(record, { payload: { case: "created", value }, by: "delegator" }, nowMs);
+}

@@ -1,0 +1,98 @@
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { DeputeError, ErrorReason } from "@depute/core";
+
+/** Who can bring a transition about. */
+export type Actor =
+  /** Who created the task. */
+  | "delegator"
+  /** The delegate, under a lease. */
+  | "worker"
+  /** Who decides on results that are held for review. */
+  | "overseer"
+  /** The time limits. */
+  | "clock"
+  /** The token that the work runs under. */
+  | "authority";
+
+export interface Transition {
+  readonly from: TaskStatus;
+  readonly to: TaskStatus;
+  readonly by: readonly Actor[];
+}
+
+const { PENDING, ACCEPTED, RUNNING, SUSPENDED, INPUT_REQUIRED, IN_REVIEW } = TaskStatus;
+const { COMPLETED, REJECTED, FAILED, CANCELLED, EXPIRED, REVOKED } = TaskStatus;
+
+/** The statuses in which a task can still change. */
+export const OPEN_STATUSES = [PENDING, ACCEPTED, RUNNING, SUSPENDED, INPUT_REQUIRED, IN_REVIEW] as const;
+
+/** The statuses in which a task has ended. */
+export const TERMINAL_STATUSES = [COMPLETED, REJECTED, FAILED, CANCELLED, EXPIRED, REVOKED] as const;
+
+/** The statuses in which a worker holds the task under a lease. */
+export const HELD_STATUSES = [ACCEPTED, RUNNING] as const;
+
+/** Every transition that there is. Creation is not one: a task begins as PENDING. */
+export const TRANSITIONS: readonly Transition[] = [
+  { from: PENDING, to: ACCEPTED, by: ["worker"] },
+  { from: PENDING, to: REJECTED, by: ["worker"] },
+  { from: ACCEPTED, to: RUNNING, by: ["worker"] },
+  { from: ACCEPTED, to: REJECTED, by: ["worker"] },
+  { from: ACCEPTED, to: PENDING, by: ["worker", "clock"] },
+  { from: RUNNING, to: PENDING, by: ["worker", "clock"] },
+  { from: RUNNING, to: SUSPENDED, by: ["delegator"] },
+  { from: SUSPENDED, to: RUNNING, by: ["delegator"] },
+  { from: RUNNING, to: INPUT_REQUIRED, by: ["worker"] },
+  { from: INPUT_REQUIRED, to: RUNNING, by: ["delegator"] },
+  { from: RUNNING, to: IN_REVIEW, by: ["worker"] },
+  { from: IN_REVIEW, to: RUNNING, by: ["overseer"] },
+  { from: IN_REVIEW, to: COMPLETED, by: ["overseer"] },
+  { from: RUNNING, to: COMPLETED, by: ["worker"] },
+  ...OPEN_STATUSES.flatMap((from): Transition[] => [
+    { from, to: FAILED, by: ["worker", "overseer", "clock"] },
+    { from, to: CANCELLED, by: ["delegator"] },
+    { from, to: EXPIRED, by: ["clock"] },
+    { from, to: REVOKED, by: ["authority"] },
+  ]),
+];
+
+const actors = new Map(TRANSITIONS.map(({ from, to, by }) => [key(from, to), by]));
+
+/** Whether there is such a transition; with `by`, whether that actor may bring it about. */
+export function canTransition(from: TaskStatus, to: TaskStatus, by?: Actor): boolean {
+  const allowed = actors.get(key(from, to));
+  return allowed !== undefined && (by === undefined || allowed.includes(by));
+}
+
+/** Whether a task in this status has ended. */
+export function isTerminal(status: TaskStatus): boolean {
+  return (TERMINAL_STATUSES as readonly TaskStatus[]).includes(status);
+}
+
+/** Whether a worker holds a task in this status. */
+export function isHeld(status: TaskStatus): boolean {
+  return (HELD_STATUSES as readonly TaskStatus[]).includes(status);
+}
+
+/** A status as people and metadata name it, e.g. `in_review`. */
+export function statusName(status: TaskStatus): string {
+  return NAMES.get(status) ?? "unspecified";
+}
+
+const NAMES = new Map<TaskStatus, string>(
+  Object.entries(TaskStatus).map(([name, value]) => [value, name.toLowerCase()]),
+);
+
+/** The refusal of a transition that is not in the table. */
+export function stateConflict(taskId: string, from: TaskStatus, to: TaskStatus): DeputeError {
+  const names = { from: statusName(from), to: statusName(to) };
+  return new DeputeError(
+    ErrorReason.TASK_STATE_CONFLICT,
+    `a task that is ${names.from} cannot become ${names.to}`,
+    { metadata: { task: taskId, ...names } },
+  );
+}
+
+function key(from: TaskStatus, to: TaskStatus): number {
+  return from * 100 + to;
+}
