@@ -3,8 +3,9 @@
 export interface LockEntry {
   version?: string;
   resolved?: string;
-  link?: boolean;
   integrity?: string;
+  license?: string;
+  dev?: boolean;
   optionalDependencies?: Record<string, string>;
   [member: string]: unknown;
 }
@@ -14,37 +15,60 @@ export interface Lock {
   [member: string]: unknown;
 }
 
-const BUF = "node_modules/@bufbuild/buf";
+export interface MissingPlatform {
+  /** e.g. `@bufbuild/buf-darwin-arm64` */
+  name: string;
+  version: string;
+  /** The entry of the package that wants it. */
+  parent: LockEntry;
+}
 
-/** How package names say os and cpu, where npm's words differ. */
+/** How the names of platform packages end. */
+const PLATFORM =
+  /-(aix|android|darwin|freebsd|linux|netbsd|openbsd|sunos|win32)-([a-z0-9]+)(?:-(musl|gnu|glibc))?$/;
+/** How they say the cpu, where npm's word differs. */
 const CPUS: Record<string, string> = { armv7: "arm", aarch64: "arm64" };
 
-/** Names and versions of buf's platform packages that the lock lacks, e.g. `@bufbuild/buf-darwin-arm64`. */
-export function missingPlatforms(lock: Lock): [name: string, version: string][] {
-  const wanted = Object.entries(lock.packages[BUF]?.optionalDependencies ?? {});
-  return wanted.filter(([name, version]) => lock.packages[`node_modules/${name}`]?.version !== version);
+/**
+ * The platform packages that the lock lacks or has in another version: optional dependencies with an exact version and the
+ * name of a platform.
+ */
+export function missingPlatforms(lock: Lock): MissingPlatform[] {
+  return Object.entries(lock.packages).flatMap(([path, parent]) =>
+    Object.entries(parent.optionalDependencies ?? {})
+      .filter(([name, version]) => PLATFORM.test(name) && /^\d/.test(version))
+      .filter(([name, version]) => {
+        const found = lock.packages[`${path}/node_modules/${name}`] ?? lock.packages[`node_modules/${name}`];
+        return found?.version !== version;
+      })
+      .map(([name, version]) => ({ name, version, parent })),
+  );
 }
 
 /**
- * The lock with an entry for each of buf's platform packages.
+ * The lock with an entry for each of them.
  *
- * npm leaves optional packages out of the lock when the registry that it asked does not have them, and `npm ci` then stops because
- * the lock and package.json differ. An entry that is for other platforms is enough, even without an integrity.
+ * npm leaves an optional package out of the lock when the registry that it asked does not have it, and `npm ci` then stops
+ * because the lock and the dependencies differ. An entry that is for another platform is enough, even without an integrity.
  */
 export function withPlatforms(lock: Lock): Lock {
-  const stubs = missingPlatforms(lock).map(([name, version]) => {
-    const [os = "", cpu = ""] = name.slice("@bufbuild/buf-".length).split("-");
-    const stub: LockEntry = {
-      version,
-      cpu: [CPUS[cpu] ?? cpu],
-      dev: true,
-      license: "Apache-2.0",
-      optional: true,
-      os: [os],
-      engines: { node: ">=12" },
-    };
-    return [`node_modules/${name}`, stub] as const;
-  });
-  const packages = [...Object.entries(lock.packages), ...stubs].sort(([a], [b]) => a.localeCompare(b, "en"));
+  const stubs = missingPlatforms(lock).map(
+    (missing) => [`node_modules/${missing.name}`, stubOf(missing)] as const,
+  );
+  const packages = Object.entries({ ...lock.packages, ...Object.fromEntries(stubs) });
+  packages.sort(([a], [b]) => a.localeCompare(b, "en"));
   return { ...lock, packages: Object.fromEntries(packages) };
+}
+
+function stubOf({ name, version, parent }: MissingPlatform): LockEntry {
+  const [, os = "", cpu = "", libc] = PLATFORM.exec(name) ?? [];
+  return {
+    version,
+    cpu: [CPUS[cpu] ?? cpu],
+    ...(parent.dev && { dev: true }),
+    ...(libc && { libc: [libc === "musl" ? "musl" : "glibc"] }),
+    ...(parent.license && { license: parent.license }),
+    optional: true,
+    os: [os],
+  };
 }
