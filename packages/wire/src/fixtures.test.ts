@@ -1,0 +1,32 @@
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { describe, expect, test } from "vitest";
+import { decode, decodeValid, encode } from "./index.ts";
+import { contract } from "./testing/contracts.ts";
+import { fixtureFiles, fixtureMessages, fixtureNotes, fixtures } from "./testing/fixtures.ts";
+
+describe("the fixtures", () => {
+  test("are all listed, each once", () => {
+    expect(fixtures.map(({ file }) => file).sort()).toEqual([...fixtureFiles].sort());
+  });
+
+  test.each(fixtures)("$file is in the README's table", ({ file }) => {
+    expect(fixtureNotes).toContain(`| ${file} |`);
+  });
+});
+
+describe.each(fixtureMessages())("$name as $message", ({ message, json }) => {
+  const schema = contract(message);
+
+  test("comes back equal through the binary form", () => {
+    const decoded = decode(schema, json);
+    if (!decoded.ok) throw new Error(JSON.stringify(decoded.error));
+    const again = fromBinary(schema, toBinary(schema, decoded.message));
+    expect(encode(schema, again)).toEqual(json);
+    expect(encode(schema, decoded.message)).toEqual(json);
+  });
+
+  test("keeps the rules of its contract", () => {
+    const decoded = decodeValid(schema, json);
+    expect(decoded.ok ? [] : decoded.errors).toEqual([]);
+  });
+});

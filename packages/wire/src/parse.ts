@@ -1,0 +1,56 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import { Fault, type WireError } from "./error.ts";
+import { checkFree } from "./free.ts";
+import { findSyntaxError } from "./syntax.ts";
+import { MAX_DEPTH } from "./wire.ts";
+
+/** The longest text that parseJson accepts unless told otherwise, in bytes (in characters, for a string). */
+export const MAX_BYTES = 1024 * 1024;
+
+export interface ParseLimits {
+  /** The longest text, in bytes of UTF-8 (in characters, for a string); MAX_BYTES unless told otherwise. */
+  maxBytes?: number;
+  /** The deepest nesting of objects and arrays; MAX_DEPTH unless told otherwise. */
+  maxDepth?: number;
+}
+
+export type Parsed = { ok: true; value: JsonValue } | { ok: false; error: WireError };
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/**
+ * Parses a JSON text.
+ *
+ * Refused beyond what JSON.parse refuses: bytes that are not UTF-8, a byte order mark, texts too large or too deep,
+ * numbers beyond the range of a double (1e400), and strings with half of a surrogate pair. Of members that repeat a
+ * name the last counts, and every later reader sees the same one. Throws nothing.
+ */
+export function parseJson(input: string | Uint8Array, limits: ParseLimits = {}): Parsed {
+  const maxBytes = limits.maxBytes ?? MAX_BYTES;
+  if (input.length > maxBytes) return refuse("too_large", `the text is longer than ${maxBytes} bytes`);
+  let text: string;
+  try {
+    text = typeof input === "string" ? input : utf8.decode(input);
+  } catch {
+    return refuse("not_utf8", "the bytes are not UTF-8");
+  }
+  if (text.startsWith("\uFEFF")) return refuse("not_utf8", "the text begins with a byte order mark");
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    const position = findSyntaxError(text);
+    return refuse("not_json", `the text is not JSON at character ${position}`, position);
+  }
+  try {
+    checkFree(value, limits.maxDepth ?? MAX_DEPTH);
+  } catch (thrown) {
+    if (thrown instanceof Fault) return { ok: false, error: thrown.toError() };
+    throw thrown;
+  }
+  return { ok: true, value };
+}
+
+function refuse(reason: WireError["reason"], message: string, position?: number): Parsed {
+  return { ok: false, error: { path: "", reason, message, ...(position === undefined ? {} : { position }) } };
+}

@@ -1,0 +1,89 @@
+const SPACE = /[ \t\n\r]*/y;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids exactly these within a string.
+const PLAIN = /[^"\\\u0000-\u001f]*/y;
+const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
+const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
+const WORD = /true|false|null/y;
+
+/**
+ * Where a text stops being JSON, in characters from 0; the text's length when more is expected at its end.
+ *
+ * JSON.parse refuses the text, but does not always say where. This scan is for that case only; it takes one pass and
+ * does not recurse.
+ */
+export function findSyntaxError(text: string): number {
+  const open: string[] = [];
+  let at = skip(SPACE, text, 0);
+  for (;;) {
+    // A value is expected at `at`.
+    const bracket = text[at];
+    if (bracket === "{" || bracket === "[") {
+      const close = bracket === "{" ? "}" : "]";
+      at = skip(SPACE, text, at + 1);
+      if (text[at] !== close) {
+        open.push(close);
+        if (close === "}") {
+          const next = readName(text, at);
+          if (next.failed) return next.at;
+          at = next.at;
+        }
+        continue;
+      }
+      at++;
+    } else {
+      const next = readScalar(text, at);
+      if (next.failed) return next.at;
+      at = next.at;
+    }
+    // A value has ended: close what closes, until a comma asks for the next one.
+    for (;;) {
+      at = skip(SPACE, text, at);
+      const close = open.at(-1);
+      if (close === undefined || (text[at] !== close && text[at] !== ",")) return at;
+      if (text[at] === ",") break;
+      open.pop();
+      at++;
+    }
+    at = skip(SPACE, text, at + 1);
+    if (open.at(-1) === "}") {
+      const next = readName(text, at);
+      if (next.failed) return next.at;
+      at = next.at;
+    }
+  }
+}
+
+interface Step {
+  at: number;
+  failed: boolean;
+}
+
+function readName(text: string, start: number): Step {
+  if (text[start] !== '"') return { at: start, failed: true };
+  const name = readString(text, start);
+  if (name.failed) return name;
+  const at = skip(SPACE, text, name.at);
+  return text[at] === ":" ? { at: skip(SPACE, text, at + 1), failed: false } : { at, failed: true };
+}
+
+function readScalar(text: string, start: number): Step {
+  if (text[start] === '"') return readString(text, start);
+  const at = Math.max(skip(NUMBER, text, start), skip(WORD, text, start));
+  return { at, failed: at === start };
+}
+
+function readString(text: string, start: number): Step {
+  let at = skip(PLAIN, text, start + 1);
+  while (text[at] !== '"') {
+    const next = skip(ESCAPE, text, at);
+    if (next === at) return { at, failed: true };
+    at = skip(PLAIN, text, next);
+  }
+  return { at: at + 1, failed: false };
+}
+
+/** Where a sticky pattern that matches at `at` ends; `at` when it does not match. */
+function skip(pattern: RegExp, text: string, at: number): number {
+  pattern.lastIndex = at;
+  return pattern.test(text) ? pattern.lastIndex : at;
+}
