@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
@@ -23,8 +24,13 @@ export function sendText(
   headers: Record<string, string>,
 ): void {
   const bytes = Buffer.from(text);
-  response.writeHead(status, { "content-length": String(bytes.length), ...headers });
+  writeHead(response, status, { "content-length": String(bytes.length), ...headers });
   response.end(bytes);
+}
+
+// The two forms of a response have the same method, with overloads that do not agree.
+function writeHead(response: HttpResponse, status: number, headers: Record<string, string>): void {
+  (response as ServerResponse).writeHead(status, headers);
 }
 
 /** Answers with a refusal in the Connect protocol's JSON form and its HTTP status. */
@@ -49,7 +55,7 @@ export function sendUnknownPath(request: HttpRequest, response: HttpResponse, pa
   }
   // "Trailers only": the status stands in the header, and there is no body.
   const headers = setTrailerStatus(new Headers({ "content-type": type }), error);
-  response.writeHead(200, Object.fromEntries(headers));
+  writeHead(response, 200, Object.fromEntries(headers));
   response.end();
 }
 
@@ -65,8 +71,10 @@ export function sendMethodNotAllowed(response: HttpResponse, allow: readonly str
 export function sendThrown(response: HttpResponse, thrown: unknown, requestId: string): ConnectError {
   const error = toConnectError(thrown, requestId);
   if (response.headersSent) response.destroy();
-  else if (error.code === Code.ResourceExhausted) sendError(response, error, { connection: "close" });
-  else sendError(response, error);
+  // The rest of a body that is too long is not read. HTTP/2 knows no such header, and needs none.
+  else if (error.code === Code.ResourceExhausted && !("stream" in response)) {
+    sendError(response, error, { connection: "close" });
+  } else sendError(response, error);
   return error;
 }
 

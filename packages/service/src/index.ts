@@ -11,7 +11,9 @@ export {
   tokenDenied,
 } from "./authority.ts";
 export { type Caller, callerOf, HOP, LOCAL_PRINCIPAL } from "./caller.ts";
+export { type CommonSettings, commonSettings, portOf, urlOf } from "./common-settings.ts";
 export { type Credentials, parseCredentials, readCredentials } from "./credentials.ts";
+export { createDirectTransport, type DirectTransportOptions } from "./direct-transport.ts";
 export { fromConnectError, reasonOf, toConnectError, toWire } from "./errors-on-wire.ts";
 export { DEFAULT_BATCH, type FollowOptions, follow } from "./follow.ts";
 export {
@@ -23,7 +25,12 @@ export {
   type WireRequest,
 } from "./forward.ts";
 export { createHealth, type HealthState, healthService } from "./health.ts";
+export { type Host, type HostedModule, type HostOptions, hostServices, isServiceName } from "./host.ts";
+export { readBody, sendError, sendJson, sendText } from "./http-answers.ts";
 export type { HttpRequest, HttpResponse, HttpRoute, PathParameters } from "./http-routes.ts";
+export { unavailable } from "./interceptors/client.ts";
+export { shuttingDown } from "./interceptors/drain.ts";
+export { type ServerInterceptorOptions, serverInterceptors } from "./interceptors/server.ts";
 export { assertValid } from "./interceptors/validate.ts";
 export { createLogger, LOG_LEVELS, type Logger } from "./log.ts";
 export { createMetrics, Registry } from "./metrics.ts";
@@ -38,6 +45,8 @@ export {
 } from "./module.ts";
 export { reflectionService, registerReflection } from "./reflection.ts";
 export { REQUEST_ID_HEADER, requestIdFrom, requestIdOf } from "./request-id.ts";
+export { createRpcHandler, type RpcHandler } from "./rpc-handler.ts";
+export { type Server, type ServerOptions, startServer } from "./server.ts";
 export {
   addSettings,
   defineSettings,
@@ -52,3 +61,6 @@ export {
   type SettingsTable,
   settingsOf,
 } from "./settings.ts";
+export { onStopSignal } from "./signals.ts";
+export { startTelemetry, startTracing, type Telemetry } from "./telemetry.ts";
+export { createServiceTransport, type ServiceTransport, type ServiceTransportOptions } from "./transport.ts";

@@ -4,13 +4,14 @@ import { errorFromJsonBytes, errorToJsonBytes } from "@connectrpc/connect/protoc
 import { findTrailerError, grpcStatusOk, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { reasonOf, toConnectError } from "./errors-on-wire.ts";
 
+/** Answers one RPC. */
+export type ReasonedHandler = (request: Parameters<UniversalHandler>[0]) => ReturnType<UniversalHandler>;
+
 /**
  * Gives a reason to the errors that Connect answers with before any interceptor runs: bytes that are no message of the
  * contract, a message that is too long, a compression or a time limit that it does not understand.
  */
-export function withReasons(
-  handler: UniversalHandler,
-): (request: Parameters<UniversalHandler>[0]) => ReturnType<UniversalHandler> {
+export function withReasons(handler: UniversalHandler): ReasonedHandler {
   return async (request) => {
     const response = await handler(request);
     const type = response.header?.get("content-type") ?? "";

@@ -5,7 +5,6 @@ import {
   createConnectRouter,
   type Interceptor,
 } from "@connectrpc/connect";
-import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import {
   compressionGzip,
   universalRequestFromNodeRequest,
@@ -13,7 +12,7 @@ import {
 } from "@connectrpc/connect-node";
 import type { HttpRequest, HttpResponse } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
-import { withReasons } from "./protocol-errors.ts";
+import { type ReasonedHandler, withReasons } from "./protocol-errors.ts";
 
 export interface RpcHandlerOptions {
   routes: (router: ConnectRouter) => void;
@@ -39,13 +38,13 @@ export function createRpcHandler({
     acceptCompression: [compressionGzip],
   });
   routes(router);
-  const handlers = new Map<string, UniversalHandler>();
-  for (const handler of router.handlers) handlers.set(handler.requestPath, handler);
+  const handlers = new Map<string, ReasonedHandler>();
+  for (const handler of router.handlers) handlers.set(handler.requestPath, withReasons(handler));
 
   return (request, response, path) => {
     const handler = handlers.get(path);
     if (handler === undefined) return false;
-    answer(withReasons(handler), request, response).catch((error: unknown) => {
+    answer(handler, request, response).catch((error: unknown) => {
       response.destroy();
       // Whoever went away in the middle of an answer has no use for a line in the log.
       const { code } = ConnectError.from(error);
@@ -56,11 +55,7 @@ export function createRpcHandler({
   };
 }
 
-async function answer(
-  handler: (request: Parameters<UniversalHandler>[0]) => ReturnType<UniversalHandler>,
-  request: HttpRequest,
-  response: HttpResponse,
-): Promise<void> {
+async function answer(handler: ReasonedHandler, request: HttpRequest, response: HttpResponse): Promise<void> {
   const answered = await handler(universalRequestFromNodeRequest(request, response, undefined, undefined));
   await universalResponseToNodeResponse(answered, response);
 }

@@ -1,6 +1,7 @@
 import { createServer as createHttp1Server, type Server as Http1Server } from "node:http";
 import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from "node:http2";
 import { type AddressInfo, createServer as createNetServer, isIP, type Socket } from "node:net";
+import { Code } from "@connectrpc/connect";
 import type { Timers } from "@depute/core";
 import { sendMethodNotAllowed, sendThrown, sendUnknownPath } from "./http-answers.ts";
 import { createRouteTable, type HttpRequest, type HttpResponse, type HttpRoute } from "./http-routes.ts";
@@ -48,6 +49,7 @@ export interface Server {
 export async function startServer(options: ServerOptions): Promise<Server> {
   const { host, port, maxConnections, maxConcurrentStreams, log, timers } = options;
   const sockets = new Set<Socket>();
+  const undecided = new Set<Socket>();
   const sessions = new Set<ServerHttp2Session>();
   let draining = false;
 
@@ -78,8 +80,11 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const net = createNetServer((socket) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
+    undecided.add(socket);
+    socket.once("close", () => undecided.delete(socket));
     socket.setNoDelay(true);
     sniffProtocol(socket, timers, HEADERS_TIMEOUT_MS, (version) => {
+      undecided.delete(socket);
       (version === 2 ? http2 : http1).emit("connection", socket);
     });
   });
@@ -103,6 +108,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       if (draining) return;
       draining = true;
       const closed = new Promise<void>((resolve) => net.close(() => resolve()));
+      for (const socket of undecided) socket.destroy();
       for (const session of sessions) session.close();
       stop(http1);
       stop(http2);
@@ -137,9 +143,10 @@ function createHandler({
     const id = requestIdFrom(request.headers[REQUEST_ID_HEADER] as string | undefined);
     response.setHeader(REQUEST_ID_HEADER, id);
     response.on("error", (error) => log.debug({ err: error, path }, "an answer could not be sent"));
-    match.route.handle(request, response, match.parameters).catch((thrown: unknown) => {
+    const { route, parameters } = match;
+    (async () => route.handle(request, response, parameters))().catch((thrown: unknown) => {
       const error = sendThrown(response, thrown, id);
-      const level = error.code === 13 ? "error" : "info";
+      const level = error.code === Code.Internal ? "error" : "info";
       log[level]({ err: thrown, path, request_id: id }, "http");
     });
   };

@@ -4,8 +4,8 @@ import { type AuthenticationOptions, authenticate, callerKey, HOP } from "../cal
 import { isSecret } from "../credentials.ts";
 
 export interface CallerOptions extends AuthenticationOptions {
-  /** The address under which callers know this server, without a trailing slash; see `htu`. */
-  publicUrl: string;
+  /** The address under which callers know this server, without a trailing slash; known once it listens. */
+  publicUrl: () => string;
   /** The secret that the platform's processes share; empty when there is none. */
   internalSecret: string;
   /** Full names of services that answer anybody, such as `grpc.health.v1.Health`. */
@@ -23,7 +23,7 @@ export function callerInterceptor(options: CallerOptions): Interceptor {
     const caller = authenticate(options, {
       header,
       htm: requestMethod,
-      htu: `${options.publicUrl}/${method.parent.typeName}/${method.name}`,
+      htu: `${options.publicUrl()}/${method.parent.typeName}/${method.name}`,
       trusted,
     });
     contextValues.set(callerKey, caller);

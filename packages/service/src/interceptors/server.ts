@@ -24,7 +24,8 @@ export interface ServerInterceptorOptions {
   auth: "open" | "required";
   credentials: Credentials;
   internalSecret: string;
-  publicUrl: string;
+  /** See CallerOptions. */
+  publicUrl: () => string;
   /** Whether spans are recorded. */
   tracing: boolean;
   stopping: AbortSignal;

@@ -1,0 +1,217 @@
+import { mkdirSync } from "node:fs";
+import type { ConnectRouter, Interceptor, Transport } from "@connectrpc/connect";
+import type { Bus } from "@depute/bus";
+import { Health } from "@depute/contracts/grpc/health/v1/health_pb";
+import { type Clock, systemClock, systemTimers, type Timers } from "@depute/core";
+import { createAuthority } from "./authority.ts";
+import { type CommonSettings, portOf, urlOf } from "./common-settings.ts";
+import { readCredentials } from "./credentials.ts";
+import { createDirectTransport } from "./direct-transport.ts";
+import { createHealth, type HealthState, healthService } from "./health.ts";
+import { clientInterceptors } from "./interceptors/client.ts";
+import { shuttingDown } from "./interceptors/drain.ts";
+import { serverInterceptors } from "./interceptors/server.ts";
+import { createLateTransport } from "./late-transport.ts";
+import type { Logger } from "./log.ts";
+import { assertBindable } from "./loopback.ts";
+import { createMetrics, type Registry } from "./metrics.ts";
+import {
+  type ModuleName,
+  SERVICES,
+  type ServiceDeps,
+  type ServiceInstance,
+  type ServiceModule,
+  type ServiceName,
+} from "./module.ts";
+import { operationsRoutes } from "./operations.ts";
+import { registerReflection } from "./reflection.ts";
+import { createRpcHandler } from "./rpc-handler.ts";
+import { type Server, startServer } from "./server.ts";
+import { type Settings, SettingsError, type SettingsTable } from "./settings.ts";
+import { startTelemetry, type Telemetry } from "./telemetry.ts";
+import { createServiceTransport, type ServiceTransport } from "./transport.ts";
+
+/** One service to run in this process. */
+export interface HostedModule<Table extends SettingsTable = SettingsTable> {
+  readonly module: ServiceModule<Table>;
+  readonly settings: Settings<Table>;
+  /** Whether it has a port of its own; without one, only the process's other services reach it. */
+  readonly listen: boolean;
+}
+
+export interface HostOptions {
+  modules: readonly HostedModule[];
+  common: CommonSettings;
+  /** Not closed by the host. */
+  bus: Bus;
+  log: Logger;
+  metrics?: Registry;
+  clock?: Clock;
+  timers?: Timers;
+  /** The process's name in traces. */
+  name?: string;
+}
+
+/** Services that run in this process. */
+export interface Host {
+  /** Where each one that listens is reached, e.g. `http://127.0.0.1:8080`. */
+  readonly urls: Readonly<Partial<Record<ModuleName, string>>>;
+  readonly metrics: Registry;
+  /** A service of this process or of another, as the services see it. */
+  connect(name: ServiceName): Transport;
+  /** Drains and closes everything; the same promise for every call. */
+  stop(): Promise<void>;
+}
+
+interface Running {
+  module: ServiceModule;
+  instance: ServiceInstance;
+  interceptors: Interceptor[];
+}
+
+/**
+ * Starts services with transports to one another and opens their ports.
+ *
+ * What runs here is called directly, what does not at its configured address. Nothing waits for a service to be up.
+ *
+ * @throws SettingsError when a port would be open to a network without authentication, or processes that have to trust
+ * one another share no secret; whatever a service's start or
+ * listening throws, after what had been started was closed again
+ */
+export async function hostServices(options: HostOptions): Promise<Host> {
+  const { modules, common, bus, log, clock = systemClock, timers = systemTimers } = options;
+  if (modules.some(({ listen }) => listen)) assertBindable(common.host, common.auth);
+  assertTrust(modules, common);
+  const credentials = readCredentials(common.credentialsFile);
+  const metrics = options.metrics ?? createMetrics();
+  const stopping = new AbortController();
+  const tracing = common.otlpEndpoint !== "";
+  const running: Running[] = [];
+  const servers: { server: Server; health: HealthState }[] = [];
+  const urls: Partial<Record<ModuleName, string>> = {};
+  let telemetry: Telemetry | undefined;
+
+  const hosted = new Set<ModuleName>(modules.map(({ module }) => module.name));
+  const direct = new Map<ModuleName, Transport>();
+  const remote = new Map<ServiceName, ServiceTransport>();
+  const { internalSecret } = common;
+  const connect = (name: ServiceName): Transport => {
+    if (hosted.has(name)) return createLateTransport(name, () => direct.get(name));
+    let transport = remote.get(name);
+    if (transport === undefined) {
+      transport = createServiceTransport(urlOf(common, name), { service: name, internalSecret, tracing });
+      remote.set(name, transport);
+    }
+    return transport;
+  };
+  const publicUrlOf = (name: ModuleName): string =>
+    common.publicUrl || urls[name] || urls.gateway || `http://${common.host}:${portOf(common, name)}`;
+
+  const close = async (drainMs: number) => {
+    for (const { health } of servers) health.set(false);
+    stopping.abort(shuttingDown());
+    await Promise.all(servers.map(({ server }) => server.close(drainMs)));
+    const closed = await Promise.allSettled(running.toReversed().map(({ instance }) => instance.close()));
+    for (const result of closed)
+      if (result.status === "rejected") log.error({ err: result.reason }, "closing failed");
+    for (const transport of remote.values()) transport.close();
+    await telemetry
+      ?.shutdown()
+      .catch((err: unknown) => log.warn({ err }, "the last traces could not be sent"));
+  };
+
+  try {
+    mkdirSync(common.dataDir, { recursive: true, mode: 0o700 });
+    if (tracing)
+      telemetry = startTelemetry({ serviceName: options.name ?? "depute", endpoint: common.otlpEndpoint });
+    for (const { module, settings } of modules) {
+      const moduleLog = log.child({ service: module.name });
+      const deps: ServiceDeps = {
+        log: moduleLog,
+        clock,
+        timers,
+        bus,
+        connect,
+        authority: createAuthority(connect("tokens"), clock),
+        dataDir: common.dataDir,
+        metrics,
+        get publicUrl() {
+          return publicUrlOf(module.name);
+        },
+        stopping: stopping.signal,
+      };
+      const instance = await module.start(deps, settings);
+      const interceptors = serverInterceptors({
+        ...common,
+        log: moduleLog,
+        metrics,
+        clock,
+        timers,
+        credentials,
+        publicUrl: () => publicUrlOf(module.name),
+        tracing,
+        stopping: stopping.signal,
+      });
+      running.push({ module, instance, interceptors });
+      direct.set(
+        module.name,
+        createDirectTransport({
+          routes: instance.routes,
+          interceptors,
+          clientInterceptors: clientInterceptors({ service: module.name, internalSecret: "", tracing }),
+        }),
+      );
+    }
+    for (const { module, instance, interceptors } of running) {
+      if (!modules.some((each) => each.module === module && each.listen)) continue;
+      const health = createHealth(module.descriptors.map((service) => service.typeName));
+      const routes = (router: ConnectRouter) => {
+        instance.routes(router);
+        router.service(Health, healthService(health));
+        registerReflection(router, [...module.descriptors, Health]);
+      };
+      const { maxRequestBytes, maxConnections, maxConcurrentStreams } = common;
+      const server = await startServer({
+        host: common.host,
+        port: portOf(common, module.name),
+        rpc: createRpcHandler({ routes, interceptors, maxRequestBytes, log }),
+        routes: [...(instance.http ?? []), ...operationsRoutes(health, metrics)],
+        maxConnections,
+        maxConcurrentStreams,
+        log,
+        timers,
+      });
+      servers.push({ server, health });
+      urls[module.name] = server.url;
+    }
+    for (const { health } of servers) health.set(true);
+  } catch (error) {
+    await close(0);
+    throw error;
+  }
+
+  let stopped: Promise<void> | undefined;
+  return {
+    urls,
+    metrics,
+    connect,
+    stop() {
+      stopped ??= close(common.drainTimeout);
+      return stopped;
+    },
+  };
+}
+
+/** Services call one another as themselves: across processes that has to be proved where callers have to prove theirs. */
+function assertTrust(modules: readonly HostedModule[], { auth, internalSecret }: CommonSettings): void {
+  const apart = SERVICES.some((name) => !modules.some(({ module }) => module.name === name));
+  if (auth === "open" || !apart || internalSecret !== "") return;
+  throw new SettingsError(
+    "DEPUTE_AUTH is required and the services run in several processes: set DEPUTE_INTERNAL_SECRET, the same for all",
+  );
+}
+
+/** Whether a name is one of the services that others call. */
+export function isServiceName(name: string): name is ServiceName {
+  return (SERVICES as readonly string[]).includes(name);
+}

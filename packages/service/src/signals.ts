@@ -1,0 +1,25 @@
+import type { Logger } from "./log.ts";
+
+const SIGNALS = ["SIGTERM", "SIGINT"] as const;
+
+/**
+ * Runs `stop` at the first SIGTERM or SIGINT, and ends the process at the second.
+ *
+ * @returns a function that takes the handlers away again
+ */
+export function onStopSignal(log: Logger, stop: () => Promise<void>): () => void {
+  let stopping = false;
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    log.info({ signal }, "stopping");
+    stop().catch((err: unknown) => {
+      log.fatal({ err }, "stopping failed");
+      process.exitCode = 1;
+    });
+  };
+  for (const signal of SIGNALS) process.on(signal, onSignal);
+  return () => {
+    for (const signal of SIGNALS) process.off(signal, onSignal);
+  };
+}
