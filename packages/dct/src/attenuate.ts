@@ -46,15 +46,12 @@ export function buildAttenuation(
     delegatee: params.delegatee,
     delegationId: params.delegationId ?? newId("del"),
     contractId: params.contractId ?? last.contractId,
-    ...(allowedCapabilities && {
-      allowedCapabilities: allowedCapabilities.map((capability) => ({ ...capability })),
-    }),
+    ...(allowedCapabilities !== undefined && { allowedCapabilities }),
     ...(maxBudgetMicrocents !== undefined && { maxBudgetMicrocents }),
     ...(expiresAt !== undefined && { expiresAt }),
     ...(maxChainDepth !== undefined && { maxChainDepth }),
   };
-  append(token, block, options);
-  return block;
+  return append(token, block, options).attenuations.at(-1) as Attenuation;
 }
 
 /**

@@ -78,7 +78,7 @@ function narrow(
   if (expiresAt > parent.expiresAt) deny("attenuation_violation", `${path}: expiry expansion`);
   const remainingDepth = narrowDepth(parent, block, path);
   // A store can know that one contract is part of another; without one, a chain serves a single contract.
-  if (block.contractId !== parent.contractId && !subContract(block.contractId, parent.contractId)) {
+  if (block.contractId !== parent.contractId && subContract(block.contractId, parent.contractId) !== true) {
     deny("contract_mismatch", `${path}.contractId`);
   }
   return {

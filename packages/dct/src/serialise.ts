@@ -38,7 +38,8 @@ export function parseToken(
 
 /** As parseToken; throws TokenError. */
 export function readToken(input: unknown, rules: ShapeRules): SignedJSONToken {
-  const json = decodeUtf8(readText(input));
+  const bytes = decodeBase64Url(tokenText(input)) ?? deny("malformed_token", "token: not base64url");
+  const json = decodeUtf8(bytes);
   if (nestsDeeperThan(json, MAX_TOKEN_NESTING)) deny("malformed_token", "nested too deep");
   const value = parseJson(json);
   assertToken(value, rules);
@@ -46,7 +47,8 @@ export function readToken(input: unknown, rules: ShapeRules): SignedJSONToken {
   return value;
 }
 
-function readText(input: unknown): Uint8Array {
+/** The serialised text of a token, of either form of input. Throws TokenError. */
+export function tokenText(input: unknown): string {
   let text: unknown = input;
   if (typeof input === "object" && input !== null) {
     if ((input as SerializedDCT).format !== SJT_FORMAT) deny("malformed_token", `format: not ${SJT_FORMAT}`);
@@ -55,7 +57,7 @@ function readText(input: unknown): Uint8Array {
   if (typeof text !== "string") deny("malformed_token", "token: not text");
   if (text.length > MAX_TOKEN_CHARS)
     deny("token_too_large", `token: more than ${MAX_TOKEN_CHARS} characters`);
-  return decodeBase64Url(text) ?? deny("malformed_token", "token: not base64url");
+  return text;
 }
 
 /** Fatal: a lenient decoder puts U+FFFD in place of what it cannot read, and drops a byte order mark. */

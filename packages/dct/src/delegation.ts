@@ -1,0 +1,36 @@
+import { canonicalJson } from "@depute/core";
+import { type Delegation, ROOT_DELEGATION_ID, type SignedJSONToken } from "./types.ts";
+
+type Link = Pick<Delegation, "id" | "parentId" | "from" | "to" | "depth">;
+
+/**
+ * Which invariant of DelegateOS 8.2 a stored delegation breaks, or undefined. `parent` is absent for a root;
+ * `maxChainDepth` is that of the root's token.
+ */
+export function brokenInvariant(
+  child: Link & { token: SignedJSONToken },
+  parent: (Link & { token: SignedJSONToken }) | undefined,
+  maxChainDepth: number,
+): string | undefined {
+  if (child.depth > maxChainDepth) return "depth: over the root's maxChainDepth";
+  if (parent === undefined) {
+    if (child.parentId !== ROOT_DELEGATION_ID) return "parentId: not that of a root";
+    return child.depth === 0 ? undefined : "depth: not 0 at a root";
+  }
+  if (child.parentId !== parent.id) return "parentId: not the parent";
+  if (child.from !== parent.to) return "from: not whom the parent delegated to";
+  if (child.depth !== parent.depth + 1) return "depth: not one below the parent";
+  return isAttenuatedFrom(child.token, parent.token) ? undefined : "dct: not attenuated from the parent's";
+}
+
+/** Whether a token goes on from another: the same blocks and signatures first, then at least one more. */
+export function isAttenuatedFrom(child: SignedJSONToken, parent: SignedJSONToken): boolean {
+  const depth = parent.attenuations.length;
+  if (child.attenuations.length <= depth) return false;
+  const start = {
+    ...child,
+    attenuations: child.attenuations.slice(0, depth),
+    signatures: child.signatures.slice(0, depth + 1),
+  };
+  return canonicalJson(start) === canonicalJson(parent);
+}

@@ -1,0 +1,184 @@
+import { canonicalBytes, canonicalJson, decodeBase64Url, encodeBase64Url } from "@depute/core";
+import type { DenialReason } from "./denial.ts";
+import type { CryptoEngine } from "./engine.ts";
+import { CLOCK_SKEW_MS, MAX_PROOF_CHARS, PROOF_WINDOW_MS } from "./limits.ts";
+import { parsePrincipal } from "./principal.ts";
+import { isObject } from "./shape.ts";
+import type { Keypair } from "./types.ts";
+
+/** What a proof is for. `now` is milliseconds since 1970, the machine's clock when absent. */
+export interface ProofClaims {
+  /** Method: an HTTP method (POST for every gRPC call), or `MCP` over stdio. */
+  htm: string;
+  /** Address without query and fragment, or the audience of an MCP proxy. */
+  htu: string;
+  /** The serialised token that is presented along; absent where the proof states who calls and nothing more. */
+  token?: string;
+  /** Arguments of a tool call; the proof then holds for these alone. */
+  arguments?: unknown;
+  now?: number;
+  /** Made up when absent. */
+  jti?: string;
+}
+
+/** What a verifier expects of a proof. */
+export interface ProofExpectation {
+  readonly htm: string;
+  readonly htu: string;
+  /** Who must have signed it; anyone when absent. */
+  readonly principal?: string;
+  /** The serialised token that came along. */
+  readonly token?: string;
+  /** argumentsDigest of the call's arguments, for a tool call. */
+  readonly ard?: string;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+  /** How long after its iat a proof is accepted, in milliseconds. */
+  readonly windowMs?: number;
+  /** How far iat may lie in the future, in milliseconds. */
+  readonly skewMs?: number;
+}
+
+/**
+ * A proof that holds. It may have been seen before: the caller refuses a (principal, jti) that it remembers, and
+ * remembers this one until `expiresAt` (milliseconds since 1970), after which the proof is refused by its time.
+ */
+export interface AcceptedProof {
+  readonly jti: string;
+  readonly principal: string;
+  /** RFC 7638 thumbprint of the key. */
+  readonly thumbprint: string;
+  readonly expiresAt: number;
+}
+
+const utf8 = new TextEncoder();
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/**
+ * A holder proof in the form of RFC 9449 (DPoP): a JWS of type dpop+jwt, alg EdDSA (RFC 8037), with the claims htm,
+ * htu, iat, jti, with a token ath, with arguments `ard`. The type keeps it apart from everything else that the same
+ * key signs. Throws CanonicalError for arguments that are not JSON.
+ */
+export function createProof(engine: CryptoEngine, keypair: Keypair, claims: ProofClaims): string {
+  const jwk = { crv: "Ed25519", kty: "OKP", x: keypair.principal.id };
+  const payload = {
+    htm: claims.htm,
+    htu: claims.htu,
+    iat: Math.floor((claims.now ?? Date.now()) / 1000),
+    jti: claims.jti ?? encodeBase64Url(crypto.getRandomValues(new Uint8Array(16))),
+    ...(claims.token !== undefined && { ath: tokenDigest(engine, claims.token) }),
+    ...(claims.arguments !== undefined && { ard: argumentsDigest(engine, claims.arguments) }),
+  };
+  const signed = `${part({ alg: "EdDSA", jwk, typ: "dpop+jwt" })}.${part(payload)}`;
+  return `${signed}.${encodeBase64Url(engine.sign(utf8.encode(signed), keypair.privateKey))}`;
+}
+
+/** The claim `ath` (RFC 9449 section 4.2): base64url of the SHA-256 of the serialised token. */
+export function tokenDigest(engine: CryptoEngine, token: string): string {
+  return encodeBase64Url(engine.sha256(utf8.encode(token)));
+}
+
+/** The claim `ard`: base64url of the SHA-256 of the canonical JSON of a call's arguments. Throws CanonicalError. */
+export function argumentsDigest(engine: CryptoEngine, args: unknown): string {
+  return encodeBase64Url(engine.sha256(canonicalBytes(args)));
+}
+
+/** The RFC 7638 thumbprint of a principal's key. */
+export function thumbprint(engine: CryptoEngine, principal: string): string {
+  return encodeBase64Url(
+    engine.sha256(utf8.encode(canonicalJson({ crv: "Ed25519", kty: "OKP", x: principal }))),
+  );
+}
+
+/**
+ * Checks a holder proof (RFC 9449 section 4.3) and never throws. Denied with proof_required when there is none,
+ * with invalid_proof and the member at fault otherwise, with internal_context for an expectation that makes no sense.
+ * `ath` and `ard` must be there exactly when they are expected: a proof for one kind of call is none for another.
+ */
+export function checkProof(
+  engine: CryptoEngine,
+  proof: unknown,
+  expected: ProofExpectation,
+): { ok: true; proof: AcceptedProof } | { ok: false; denial: DenialReason } {
+  if (proof === undefined || proof === null || proof === "") return refused("proof_required");
+  const window = expected.windowMs ?? PROOF_WINDOW_MS;
+  const skew = expected.skewMs ?? CLOCK_SKEW_MS;
+  if (typeof expected.htm !== "string" || typeof expected.htu !== "string")
+    return refused("internal_context");
+  if (![expected.now, window, skew].every((ms) => Number.isFinite(ms) && ms >= 0))
+    return refused("internal_context");
+  if (typeof proof !== "string" || proof.length > MAX_PROOF_CHARS) return refused("invalid_proof", "size");
+  const parts = proof.split(".");
+  if (parts.length !== 3) return refused("invalid_proof", "form");
+  const [header, payload] = [readPart(parts[0]), readPart(parts[1])];
+  if (header === undefined || payload === undefined) return refused("invalid_proof", "form");
+  const principal = readHeader(header);
+  if (principal === undefined) return refused("invalid_proof", "header");
+  if (expected.principal !== undefined && principal !== expected.principal)
+    return refused("invalid_proof", "jwk");
+
+  const wrong = wrongClaim(engine, payload, expected, window, skew);
+  if (wrong !== undefined) return refused("invalid_proof", wrong);
+  const signature = decodeBase64Url(parts[2] ?? "");
+  const key = parsePrincipal(principal);
+  const signed = utf8.encode(proof.slice(0, proof.lastIndexOf(".")));
+  if (signature === undefined || key === undefined || !engine.verify(signature, signed, key)) {
+    return refused("invalid_proof", "signature");
+  }
+  const { jti, iat } = payload as { jti: string; iat: number };
+  const expiresAt = iat * 1000 + window;
+  return { ok: true, proof: { jti, principal, thumbprint: thumbprint(engine, principal), expiresAt } };
+}
+
+/** The principal of a header that has exactly typ, alg and a public Ed25519 jwk; a private key in it is refused too. */
+function readHeader(header: Record<string, unknown>): string | undefined {
+  const { typ, alg, jwk } = header;
+  if (!hasExactly(header, ["alg", "jwk", "typ"]) || typ !== "dpop+jwt" || alg !== "EdDSA") return undefined;
+  if (!isObject(jwk) || !hasExactly(jwk, ["crv", "kty", "x"])) return undefined;
+  if (jwk.kty !== "OKP" || jwk.crv !== "Ed25519") return undefined;
+  return parsePrincipal(jwk.x) === undefined ? undefined : (jwk.x as string);
+}
+
+function wrongClaim(
+  engine: CryptoEngine,
+  payload: Record<string, unknown>,
+  expected: ProofExpectation,
+  window: number,
+  skew: number,
+): string | undefined {
+  const claim = (name: string) => (Object.hasOwn(payload, name) ? payload[name] : undefined);
+  const [iat, jti] = [claim("iat"), claim("jti")];
+  if (claim("htm") !== expected.htm) return "htm";
+  if (claim("htu") !== expected.htu) return "htu";
+  if (typeof jti !== "string" || !/^[\x21-\x7e]{8,128}$/.test(jti)) return "jti";
+  if (!Number.isSafeInteger(iat)) return "iat";
+  const age = expected.now - (iat as number) * 1000;
+  if (age > window || age < -skew) return "iat";
+  const ath = expected.token === undefined ? undefined : tokenDigest(engine, expected.token);
+  if (claim("ath") !== ath) return "ath";
+  if (claim("ard") !== expected.ard) return "ard";
+  return undefined;
+}
+
+function hasExactly(value: Record<string, unknown>, names: readonly string[]): boolean {
+  return Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name));
+}
+
+function readPart(text: string | undefined): Record<string, unknown> | undefined {
+  const bytes = decodeBase64Url(text ?? "");
+  if (bytes === undefined) return undefined;
+  try {
+    const value: unknown = JSON.parse(strictUtf8.decode(bytes));
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function part(value: unknown): string {
+  return encodeBase64Url(canonicalBytes(value));
+}
+
+function refused(type: DenialReason["type"], detail?: string): { ok: false; denial: DenialReason } {
+  return { ok: false, denial: detail === undefined ? { type } : { type, detail } };
+}

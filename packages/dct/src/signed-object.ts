@@ -1,0 +1,175 @@
+import { CanonicalError, canonicalBytes, decodeBase64Url, encodeBase64Url } from "@depute/core";
+import { TokenError } from "./denial.ts";
+import type { CryptoEngine } from "./engine.ts";
+import { parsePrincipal } from "./principal.ts";
+import {
+  anyObject,
+  array,
+  bool,
+  count,
+  digest,
+  id,
+  object,
+  oneOf,
+  principal,
+  type Shape,
+  type ShapeRules,
+  signature,
+  text,
+  that,
+  time,
+} from "./shape.ts";
+import { STRICT_RULES } from "./structure.ts";
+import type { Attestation, Keypair, RevocationEntry, TaskContract } from "./types.ts";
+
+/** Kinds of object that a principal signs whole: all members but `signature`. */
+export interface SignedObjects {
+  contract: TaskContract;
+  attestation: Attestation;
+  revocation: RevocationEntry;
+}
+
+export type ObjectKind = keyof SignedObjects;
+
+/** Why an object was refused; `detail` names the member, in this package's own words. */
+export interface ObjectRefusal {
+  problem: "malformed" | "invalid_signature";
+  detail: string;
+}
+
+const score = that(
+  "not a number from 0 to 1",
+  (value) => typeof value === "number" && value >= 0 && value <= 1,
+);
+const duration = that("not a number of milliseconds", (value) => {
+  return typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
+});
+const anything: Shape = () => {};
+const version = oneOf("0.1");
+
+/**
+ * The kinds' members, by which they are told apart: none of the texts carries a domain tag, the kinds share a key
+ * and a way of signing, and an object that passed for two kinds would be two statements under one signature.
+ */
+const SHAPES: Record<ObjectKind, Shape> = {
+  contract: object({
+    id: id("ct"),
+    version,
+    issuer: principal,
+    createdAt: time,
+    task: object({
+      title: text(1000),
+      description: text(100_000),
+      inputs: anyObject,
+      outputSchema: that("not a schema", (value) => typeof value === "boolean" || isPlain(value)),
+    }),
+    verification: anyObject,
+    constraints: object({
+      maxBudgetMicrocents: count,
+      deadline: time,
+      maxChainDepth: count,
+      requiredCapabilities: array(text(200), 64),
+    }),
+    signature,
+  }),
+  attestation: object({
+    id: id("att"),
+    version,
+    contractId: id("ct"),
+    delegationId: id("del"),
+    principal,
+    createdAt: time,
+    type: oneOf("completion", "delegation_verification"),
+    result: object(
+      { success: bool, costMicrocents: count, durationMs: duration },
+      {
+        output: anything,
+        outputHash: text(200),
+        verificationOutcome: object({ method: text(100), passed: bool }, { score, details: text(100_000) }),
+      },
+    ),
+    childAttestations: array(id("att"), 1000),
+    signature,
+  }),
+  revocation: object({
+    revocationId: digest,
+    revokedBy: principal,
+    revokedAt: time,
+    scope: oneOf("block", "chain"),
+    signature,
+  }),
+};
+
+/** The member that says whose signature it must be. */
+const SIGNER = { contract: "issuer", attestation: "principal", revocation: "revokedBy" } as const;
+
+/**
+ * The 32 bytes that the signature of an object covers (DelegateOS 4.1, 5.1, 7.2): BLAKE2b-256 of the canonical JSON
+ * of all members but `signature`. Throws CanonicalError for what is not JSON.
+ */
+export function objectSigningInput(engine: CryptoEngine, value: object): Uint8Array {
+  const { signature: _, ...body } = value as Record<string, unknown>;
+  return engine.blake2b256(canonicalBytes(body));
+}
+
+/**
+ * Signs an object as what it claims to be. Throws TokenError (malformed_token with the member at fault) unless it is
+ * a valid object of the kind and the key is that of its issuer, principal or revokedBy.
+ */
+export function signObject<K extends ObjectKind>(
+  engine: CryptoEngine,
+  kind: K,
+  body: Omit<SignedObjects[K], "signature">,
+  keypair: Keypair,
+  rules: ShapeRules = STRICT_RULES,
+): SignedObjects[K] {
+  const digest = objectSigningInput(engine, body);
+  return attachObjectSignature(engine, kind, body, engine.sign(digest, keypair.privateKey), rules);
+}
+
+/** The object with a signature that was made elsewhere, over objectSigningInput. Throws TokenError as signObject. */
+export function attachObjectSignature<K extends ObjectKind>(
+  engine: CryptoEngine,
+  kind: K,
+  body: Omit<SignedObjects[K], "signature">,
+  signature: Uint8Array,
+  rules: ShapeRules = STRICT_RULES,
+): SignedObjects[K] {
+  const signed = { ...body, signature: encodeBase64Url(signature) };
+  const result = verifyObject(engine, kind, signed, rules);
+  if (result.ok) return result.object;
+  const type = result.refusal.problem === "malformed" ? "malformed_token" : "invalid_signature";
+  throw new TokenError({ type, detail: result.refusal.detail });
+}
+
+/** Checks the form and the signature of an object of a kind, and never throws. */
+export function verifyObject<K extends ObjectKind>(
+  engine: CryptoEngine,
+  kind: K,
+  value: unknown,
+  rules: ShapeRules = STRICT_RULES,
+): { ok: true; object: SignedObjects[K] } | { ok: false; refusal: ObjectRefusal } {
+  try {
+    SHAPES[kind](value, "", rules);
+    const object = value as Record<string, unknown>;
+    const key = parsePrincipal(object[SIGNER[kind]]);
+    const bytes = decodeBase64Url(object.signature as string);
+    if (key === undefined || bytes === undefined) return refused("malformed", "signature");
+    if (!engine.verify(bytes, objectSigningInput(engine, object), key)) {
+      return refused("invalid_signature", `not signed by ${SIGNER[kind]}`);
+    }
+    return { ok: true, object: value as SignedObjects[K] };
+  } catch (error) {
+    if (error instanceof TokenError) return refused("malformed", error.denial.detail ?? kind);
+    if (error instanceof CanonicalError) return refused("malformed", "not JSON");
+    return refused("malformed", "unreadable");
+  }
+}
+
+function refused(problem: ObjectRefusal["problem"], detail: string): { ok: false; refusal: ObjectRefusal } {
+  return { ok: false, refusal: { problem, detail } };
+}
+
+function isPlain(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,223 @@
+import { decodeBase64Url } from "@depute/core";
+import { allows, type Level, walkChain } from "./chain.ts";
+import { assertContext, type VerificationContext } from "./context.ts";
+import { type DenialReason, deny, TokenError } from "./denial.ts";
+import type { CryptoEngine } from "./engine.ts";
+import { parseResource } from "./glob.ts";
+import { CLOCK_SKEW_MS, MAX_LIFETIME_MS } from "./limits.ts";
+import { splitRequirement } from "./namespaces.ts";
+import { BlockTexts } from "./payload.ts";
+import { parsePrincipal } from "./principal.ts";
+import { type AcceptedProof, checkProof } from "./proof.ts";
+import { rightfulRevokers } from "./revocation.ts";
+import { readToken, type TokenInput, tokenText } from "./serialise.ts";
+import { isCount } from "./shape.ts";
+import { STRICT_RULES } from "./structure.ts";
+import { parseTime } from "./time.ts";
+import type { Capability, SignedJSONToken } from "./types.ts";
+
+/** What a valid token allows (DelegateOS 10.1 step 8), and who holds it. */
+export interface AuthorizedScope {
+  capabilities: Capability[];
+  remainingBudgetMicrocents: number;
+  /** Delegations above the last block. */
+  chainDepth: number;
+  /** chainDepth that no further delegation may exceed. */
+  maxChainDepth: number;
+  contractId: string;
+  delegationId: string;
+  issuer: string;
+  /** The current delegatee: who must prove possession. */
+  holder: string;
+  /** Milliseconds since 1970. */
+  expiresAt: number;
+}
+
+/** One block of a verified token, the authority's first, with what is allowed after it. */
+export interface VerifiedBlock {
+  revocationId: string;
+  signer: string;
+  delegatee: string;
+  delegationId: string;
+  contractId: string;
+  /** Milliseconds since 1970. */
+  expiresAt: number;
+  maxBudgetMicrocents: number;
+}
+
+/** `proof` is there when the context had a presentation; the caller still has to refuse one that it has seen. */
+export type VerifyResult =
+  | {
+      ok: true;
+      scope: AuthorizedScope;
+      blocks: VerifiedBlock[];
+      token: SignedJSONToken;
+      proof?: AcceptedProof;
+    }
+  | { ok: false; denial: DenialReason };
+
+/** Longest text of a request that a denial repeats, in UTF-16 code units. */
+const MAX_ECHO = 64;
+
+/**
+ * Verifies a token in the order of DelegateOS 10.1. Total: any input and any context give a result, never an
+ * exception, and nothing is changed. The proof of possession comes after the chain, since only the chain says whose
+ * it must be, and before everything that tells what the token grants.
+ */
+export function verifyToken(engine: CryptoEngine, input: TokenInput, ctx: VerificationContext): VerifyResult {
+  try {
+    assertContext(ctx);
+    // Read once: what is checked and what the proof is bound to are the same text.
+    return verify(engine, tokenText(input), ctx);
+  } catch (error) {
+    if (error instanceof TokenError) return { ok: false, denial: error.denial };
+    // A callback of the context threw, or the context is not what its type says.
+    return { ok: false, denial: { type: "internal_context", detail: "fault in verification" } };
+  }
+}
+
+function verify(engine: CryptoEngine, text: string, ctx: VerificationContext): VerifyResult {
+  const token = readToken(text, ctx.rules ?? STRICT_RULES);
+  const texts = new BlockTexts(token.authority, token.attenuations);
+  const ids = texts.revocationIds(engine);
+  assertNotRevoked(token, ids, ctx);
+  assertSigned(engine, token, texts, ctx.trustedRoots);
+  const levels = walkChain(token, ctx.subContract);
+  const last = levels.at(-1) as Level;
+  assertDepth(last, ctx);
+  const proof = assertHeld(engine, text, last, ctx);
+  assertTimes(token, last, ctx);
+  const remainingBudgetMicrocents = remainingBudget(levels, ids, ctx);
+  assertContract(last, ctx);
+  assertGranted(last, ctx);
+  const scope: AuthorizedScope = {
+    capabilities: [...last.capabilities],
+    remainingBudgetMicrocents,
+    chainDepth: last.chainDepth,
+    maxChainDepth: last.chainDepth + last.remainingDepth,
+    contractId: last.contractId,
+    delegationId: last.delegationId,
+    issuer: token.authority.issuer,
+    holder: last.delegatee,
+    expiresAt: last.expiresAt,
+  };
+  const blocks = levels.map((level, i) => verifiedBlock(level, ids[i] as string));
+  return { ok: true, scope, blocks, token, ...(proof !== undefined && { proof }) };
+}
+
+/** Step 2. Before the signatures, as in the text; it changes nothing, so a forger learns only what he made up. */
+function assertNotRevoked(token: SignedJSONToken, ids: readonly string[], ctx: VerificationContext): void {
+  for (const [i, id] of ids.entries()) {
+    if (ctx.revocations.isRevoked(id, rightfulRevokers(token, i)) !== false) deny("revoked", blockName(i));
+  }
+  if (ctx.revocations.isStale?.(ctx.now)) deny("revocation_state_stale");
+}
+
+/**
+ * Step 3. Each block is verified under the key that stands in the block. The `signer` beside a signature is not
+ * signed: whoever verifies under it lets anyone forge a root.
+ */
+function assertSigned(
+  engine: CryptoEngine,
+  token: SignedJSONToken,
+  texts: BlockTexts,
+  trustedRoots: ReadonlySet<string>,
+): void {
+  const { authority, attenuations, signatures } = token;
+  if (signatures.length !== attenuations.length + 1) deny("invalid_signature", "signatures: not one a block");
+  if (!trustedRoots.has(authority.issuer)) deny("invalid_signature", "authority.issuer: not a trusted root");
+  const signers = [authority.issuer, ...attenuations.map((block) => block.attenuator)];
+  for (const [i, signer] of signers.entries()) {
+    const entry = signatures[i];
+    const signature = decodeBase64Url(entry?.signature ?? "");
+    const key = parsePrincipal(signer);
+    if (entry?.signer !== signer) deny("invalid_signature", `signatures[${i}].signer`);
+    if (entry.covers !== (i === 0 ? "authority" : i - 1))
+      deny("invalid_signature", `signatures[${i}].covers`);
+    if (signature === undefined || key === undefined) deny("invalid_signature", blockName(i));
+    if (!engine.verify(signature, texts.signedDigest(engine, i), key))
+      deny("invalid_signature", blockName(i));
+  }
+}
+
+function assertDepth(last: Level, ctx: VerificationContext): void {
+  if (ctx.maxChainDepth !== undefined && last.chainDepth > ctx.maxChainDepth) {
+    deny("chain_depth_exceeded", "of the verifier", { max: ctx.maxChainDepth, actual: last.chainDepth });
+  }
+}
+
+function assertHeld(
+  engine: CryptoEngine,
+  token: string,
+  last: Level,
+  ctx: VerificationContext,
+): AcceptedProof | undefined {
+  if (typeof ctx.holder !== "object") return undefined;
+  const { proof, ...bound } = ctx.holder;
+  const result = checkProof(engine, proof, { ...bound, principal: last.delegatee, token, now: ctx.now });
+  return result.ok ? result.proof : deny(result.denial.type, result.denial.detail);
+}
+
+/** Step 5. A token is still valid in the millisecond in which it expires, as the text compares. */
+function assertTimes(token: SignedJSONToken, last: Level, ctx: VerificationContext): void {
+  const issuedAt = parseTime(token.authority.issuedAt) ?? Number.NaN;
+  const lifetime = (parseTime(token.authority.expiresAt) ?? Number.NaN) - issuedAt;
+  if (!(issuedAt <= ctx.now + (ctx.clockSkewMs ?? CLOCK_SKEW_MS))) {
+    deny("malformed_token", "authority.issuedAt: in the future");
+  }
+  if (!(lifetime <= (ctx.maxLifetimeMs ?? MAX_LIFETIME_MS)))
+    deny("malformed_token", "authority.expiresAt: lifetime");
+  if (ctx.now > last.expiresAt) deny("expired");
+}
+
+/** Step 6, for every block where spend is known by block. */
+function remainingBudget(levels: readonly Level[], ids: readonly string[], ctx: VerificationContext): number {
+  const { spentMicrocents } = ctx;
+  let remaining = Number.MAX_SAFE_INTEGER;
+  for (const [i, level] of levels.entries()) {
+    if (typeof spentMicrocents === "number" && i < levels.length - 1) continue;
+    const spent = typeof spentMicrocents === "number" ? spentMicrocents : spentMicrocents(ids[i] as string);
+    if (!isCount(spent)) deny("internal_context", "spentMicrocents");
+    if (spent >= level.maxBudgetMicrocents) deny("budget_exceeded", blockName(i), { level: i });
+    remaining = Math.min(remaining, level.maxBudgetMicrocents - spent);
+  }
+  return remaining;
+}
+
+/** DelegateOS 5.2. */
+function assertContract(last: Level, ctx: VerificationContext): void {
+  if (ctx.contractId !== undefined && last.contractId !== ctx.contractId)
+    deny("contract_mismatch", "contractId");
+  for (const [i, text] of (ctx.requiredCapabilities ?? []).entries()) {
+    const required = splitRequirement(text);
+    const covered = last.capabilities.some((granted) => {
+      return granted.namespace === required?.namespace && granted.action === required.action;
+    });
+    if (!covered) deny("contract_mismatch", `requiredCapabilities[${i}]`);
+  }
+}
+
+/** Step 7. */
+function assertGranted(last: Level, ctx: VerificationContext): void {
+  if (ctx.request === undefined) return;
+  const { namespace, action, resource } = ctx.request;
+  const path = typeof resource === "string" ? parseResource(resource, namespace) : { problem: "not text" };
+  if ("problem" in path) deny("invalid_resource", `request: ${path.problem}`);
+  if (last.capabilities.some((capability) => allows(capability, namespace, action, path))) return;
+  const requested = { namespace: cut(namespace), action: cut(action), resource: cut(resource) };
+  const granted = ctx.holder === "bearer" ? {} : { granted: [...last.capabilities] };
+  deny("capability_not_granted", undefined, { requested, ...granted });
+}
+
+function verifiedBlock(level: Level, revocationId: string): VerifiedBlock {
+  const { signer, delegatee, delegationId, contractId, expiresAt, maxBudgetMicrocents } = level;
+  return { revocationId, signer, delegatee, delegationId, contractId, expiresAt, maxBudgetMicrocents };
+}
+
+function blockName(level: number): string {
+  return level === 0 ? "authority" : `attenuations[${level - 1}]`;
+}
+
+function cut(text: string): string {
+  return text.slice(0, MAX_ECHO).toWellFormed();
+}
