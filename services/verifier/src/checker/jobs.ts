@@ -1,0 +1,55 @@
+import type { CheckResult } from "../rules/check-result.ts";
+import type { Dialect, Violation } from "./schema.ts";
+
+/**
+ * What crosses to a worker and back. Documents travel as JSON texts: copying a text is cheap, and the worker then
+ * works on an object of its own.
+ */
+export type Job =
+  | {
+      /** Whether schemas and patterns can be used, in order; ends at the first that cannot. */
+      kind: "compile";
+      /** JSON of a list of CompileItem. */
+      items: string;
+    }
+  | {
+      /** Whether an output passes (DelegateOS 10.3). */
+      kind: "verify";
+      /** JSON of a Judgement. */
+      judgement: string;
+      /** JSON of the output. */
+      output: string;
+    }
+  | {
+      /** Where a value breaks a schema. */
+      kind: "validate";
+      dialect: Dialect;
+      /** JSON of the schema. */
+      schema: string;
+      /** JSON of the value; absent only compiles the schema. */
+      value?: string;
+    };
+
+export type CompileItem = { schema: unknown } | { pattern: string; flags: string };
+
+/** A schema or pattern that cannot be used. `index` is its place in a compile job's list. */
+export interface Unusable {
+  unusable: "schema" | "pattern";
+  index: number;
+  message: string;
+  /** The pattern at fault, shortened. */
+  pattern?: string;
+}
+
+export type JobResult<J extends Job = Job> = J extends { kind: "compile" }
+  ? Unusable | undefined
+  : J extends { kind: "verify" }
+    ? CheckResult
+    : Violation[] | Unusable;
+
+/** What a worker sends: once that it is ready, then an answer to each job. */
+export type WorkerMessage =
+  | { ready: true }
+  | { id: number; result: JobResult }
+  | { id: number; failure: string };
+export type WorkerRequest = { id: number; job: Job };

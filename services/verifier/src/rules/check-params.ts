@@ -1,0 +1,113 @@
+import { MAX_FIELD_PATH } from "./field-path.ts";
+
+/**
+ * The parameters of the seven checks (DelegateOS 6.2), validated when a contract is created. Each function gives the
+ * fault and the member that it is in, or undefined. Members that the check does not know are refused: a misspelt
+ * `mni` would bound nothing.
+ */
+export interface ParamsFault {
+  /** The member, e.g. `fields[2]`; empty for the parameters as a whole. */
+  member: string;
+  problem: string;
+}
+export type ParamsRule = (params: unknown) => ParamsFault | undefined;
+
+/** Longest pattern, in characters. */
+export const MAX_PATTERN = 1024;
+/** Most paths of one field_exists. */
+export const MAX_FIELDS = 256;
+
+type MemberRule = (value: unknown) => string | undefined;
+interface MemberSpec {
+  rule: MemberRule;
+  needed?: boolean;
+}
+
+export const regexMatchParams: ParamsRule = members({
+  pattern: { rule: (v) => text(v, 1, MAX_PATTERN), needed: true },
+  flags: { rule: (v) => text(v, 0, 8) },
+  field: { rule: path },
+});
+
+export const jsonSchemaParams: ParamsRule = members({
+  schema: {
+    rule: (v) => (isObject(v) || typeof v === "boolean" ? undefined : "a schema is an object or a boolean"),
+    needed: true,
+  },
+});
+
+export const lengthParams: ParamsRule = (params) => {
+  const fault = lengthMembers(params);
+  if (fault !== undefined) return fault;
+  const { min, max } = params as { min?: number; max?: number };
+  if (min !== undefined && max !== undefined && min > max) {
+    return { member: "min", problem: "greater than max: nothing could pass" };
+  }
+  return undefined;
+};
+
+const lengthMembers = members({ min: { rule: count }, max: { rule: count }, field: { rule: path } });
+
+export const fieldExistsParams: ParamsRule = (params) => {
+  const fault = members({ fields: { rule: fieldList, needed: true } })(params);
+  if (fault !== undefined) return fault;
+  const { fields } = params as { fields: unknown[] };
+  const bad = fields.findIndex((field) => path(field) !== undefined);
+  return bad < 0 ? undefined : { member: `fields[${bad}]`, problem: path(fields[bad]) ?? "" };
+};
+
+export const exitCodeParams: ParamsRule = members({
+  expected: { rule: (v) => (isInt32(v) ? undefined : "a whole number of 32 bits is needed"), needed: true },
+});
+
+export const outputEqualsParams: ParamsRule = members({ expected: { rule: () => undefined, needed: true } });
+
+function members(spec: Record<string, MemberSpec>): ParamsRule {
+  return (params) => {
+    if (!isObject(params)) return { member: "", problem: "an object is needed" };
+    for (const name of Object.keys(params)) {
+      if (!Object.hasOwn(spec, name)) return { member: name.slice(0, 64), problem: "no such parameter" };
+    }
+    for (const [name, { rule, needed }] of Object.entries(spec)) {
+      const value = Object.hasOwn(params, name) ? params[name] : undefined;
+      if (value === undefined) {
+        if (needed === true) return { member: name, problem: "is needed" };
+        continue;
+      }
+      const problem = rule(value);
+      if (problem !== undefined) return { member: name, problem };
+    }
+    return undefined;
+  };
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isInt32(value: unknown): boolean {
+  return typeof value === "number" && (value | 0) === value;
+}
+
+function text(value: unknown, min: number, max: number): string | undefined {
+  if (typeof value !== "string") return "a string is needed";
+  return value.length >= min && value.length <= max ? undefined : `${min} to ${max} characters are needed`;
+}
+
+function path(value: unknown): string | undefined {
+  const problem = text(value, 1, MAX_FIELD_PATH);
+  if (problem !== undefined) return problem;
+  return (value as string).split(".").includes("") ? "a dot path with an empty name" : undefined;
+}
+
+function count(value: unknown): string | undefined {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+    ? undefined
+    : "a whole number from 0 is needed";
+}
+
+function fieldList(value: unknown): string | undefined {
+  if (!Array.isArray(value)) return "a list is needed";
+  // An empty list would pass everything.
+  return value.length >= 1 && value.length <= MAX_FIELDS ? undefined : `1 to ${MAX_FIELDS} paths are needed`;
+}

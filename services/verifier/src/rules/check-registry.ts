@@ -1,0 +1,112 @@
+import { DeputeError, ErrorReason } from "@depute/core";
+import {
+  exitCodeParams,
+  fieldExistsParams,
+  jsonSchemaParams,
+  lengthParams,
+  outputEqualsParams,
+  type ParamsRule,
+  regexMatchParams,
+} from "./check-params.ts";
+import type { CheckResult } from "./check-result.ts";
+import {
+  arrayLength,
+  type Bounds,
+  exitCode,
+  fieldExists,
+  jsonSchema,
+  type Matcher,
+  outputEquals,
+  regexMatch,
+  stringLength,
+  type Validator,
+} from "./checks.ts";
+
+/** A check by its name (DelegateOS 6.2). It may throw CheckNotRun. */
+export type CheckFunction = (output: unknown, params?: unknown) => CheckResult;
+
+/** What compiles the patterns and schemas of users, wherever that is safe to do. */
+export interface CheckEngines {
+  matcher(pattern: string, flags: string): Matcher;
+  validator(schema: unknown): Validator;
+}
+
+interface Entry {
+  fn: CheckFunction;
+  params: ParamsRule;
+}
+
+/** The checks that contracts may name (DelegateOS 6.3). */
+export class CheckFunctionRegistry {
+  readonly #entries = new Map<string, Entry>();
+
+  /** @param params refuses parameters that the check cannot use, when a contract is created; default: anything goes */
+  register(name: string, fn: CheckFunction, params: ParamsRule = () => undefined): void {
+    if (name === "" || this.#entries.has(name)) throw new Error(`cannot register the check "${name}"`);
+    this.#entries.set(name, { fn, params });
+  }
+
+  /** @throws DeputeError UNKNOWN_CHECK */
+  get(name: string): CheckFunction {
+    return this.#entry(name).fn;
+  }
+
+  /** @throws DeputeError UNKNOWN_CHECK */
+  paramsRule(name: string): ParamsRule {
+    return this.#entry(name).params;
+  }
+
+  has(name: string): boolean {
+    return this.#entries.has(name);
+  }
+
+  list(): string[] {
+    return [...this.#entries.keys()];
+  }
+
+  #entry(name: string): Entry {
+    const entry = this.#entries.get(name);
+    if (entry === undefined) {
+      throw new DeputeError(ErrorReason.UNKNOWN_CHECK, "no check of that name", {
+        metadata: { check: name.slice(0, 64).toWellFormed() },
+      });
+    }
+    return entry;
+  }
+}
+
+/** A registry with the seven checks of DelegateOS 6.2. */
+export function createDefaultRegistry(engines: CheckEngines): CheckFunctionRegistry {
+  const registry = new CheckFunctionRegistry();
+  registry.register(
+    "regex_match",
+    (output, params) => {
+      const { pattern, flags, field } = params as { pattern: string; flags?: string; field?: string };
+      return regexMatch(output, engines.matcher(pattern, flags ?? ""), field);
+    },
+    regexMatchParams,
+  );
+  registry.register(
+    "json_schema",
+    (output, params) => jsonSchema(output, engines.validator((params as { schema: unknown }).schema)),
+    jsonSchemaParams,
+  );
+  registry.register("string_length", (output, p) => stringLength(output, p as Bounds), lengthParams);
+  registry.register("array_length", (output, p) => arrayLength(output, p as Bounds), lengthParams);
+  registry.register(
+    "field_exists",
+    (output, params) => fieldExists(output, (params as { fields: string[] }).fields),
+    fieldExistsParams,
+  );
+  registry.register(
+    "exit_code",
+    (output, params) => exitCode(output, (params as { expected: number }).expected),
+    exitCodeParams,
+  );
+  registry.register(
+    "output_equals",
+    (output, params) => outputEquals(output, (params as { expected: unknown }).expected),
+    outputEqualsParams,
+  );
+  return registry;
+}

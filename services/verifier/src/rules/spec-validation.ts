@@ -1,0 +1,106 @@
+import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import type { CheckFunctionRegistry } from "./check-registry.ts";
+import type { VerificationSpec } from "./documents.ts";
+
+/** Deepest nesting of composites; the contract's own verification is level 1. */
+export const MAX_SPEC_DEPTH = 8;
+/** Most verifications in one contract, composites and their steps together. */
+export const MAX_SPEC_STEPS = 256;
+/** How far weights may be from the sum 1 (DelegateOS 6.4). */
+export const WEIGHT_TOLERANCE = 0.001;
+
+/** What a contract brings that has to be compiled before it can be trusted to run. */
+export interface Compilable {
+  /** Where it stands in the request. */
+  field: string;
+  schema?: unknown;
+  pattern?: { pattern: string; flags: string };
+}
+
+interface Walk {
+  registry: CheckFunctionRegistry;
+  found: Compilable[];
+  steps: number;
+}
+
+/**
+ * Checks a verification as far as that is possible without compiling (DelegateOS 6.1 to 6.4), so that a fault in a
+ * contract shows when it is made and never when an output is judged.
+ *
+ * @param field where the verification stands in the request
+ * @returns the schemas and patterns that still have to be compiled
+ * @throws DeputeError INVALID_REQUEST or UNKNOWN_CHECK, with the field at fault
+ */
+export function validateSpec(
+  spec: VerificationSpec,
+  field: string,
+  registry: CheckFunctionRegistry,
+): Compilable[] {
+  const walk: Walk = { registry, found: [], steps: 0 };
+  visit(spec, field, 1, walk);
+  return walk.found;
+}
+
+function visit(spec: VerificationSpec, field: string, depth: number, walk: Walk): void {
+  if (depth > MAX_SPEC_DEPTH) throw invalid(field, `composites are nested deeper than ${MAX_SPEC_DEPTH}`);
+  walk.steps += 1;
+  if (walk.steps > MAX_SPEC_STEPS) throw invalid(field, `more than ${MAX_SPEC_STEPS} verifications`);
+  switch (spec.method) {
+    case "schema_match":
+      if (spec.schema !== undefined) walk.found.push({ field: `${field}.schema`, schema: spec.schema });
+      return;
+    case "deterministic_check":
+      visitCheck(spec, field, walk);
+      return;
+    case "composite":
+      visitComposite(spec, field, depth, walk);
+      return;
+    default:
+      throw invalid(`${field}.method`, `${String(spec.method)} is not run by this verifier`);
+  }
+}
+
+function visitCheck(spec: VerificationSpec, field: string, walk: Walk): void {
+  const name = spec.checkName;
+  if (name === undefined || name === "") throw invalid(`${field}.checkName`, "deterministic_check needs it");
+  if (!walk.registry.has(name)) {
+    throw new DeputeError(ErrorReason.UNKNOWN_CHECK, `${field}.checkName: no check of that name`, {
+      metadata: { check: name.slice(0, 64).toWellFormed() },
+      violations: [
+        { field: `${field}.checkName`, description: `one of: ${walk.registry.list().join(", ")}` },
+      ],
+    });
+  }
+  const at = `${field}.checkParams`;
+  const fault = walk.registry.paramsRule(name)(spec.checkParams);
+  if (fault !== undefined) throw invalid(fault.member === "" ? at : `${at}.${fault.member}`, fault.problem);
+  const params = spec.checkParams as Record<string, unknown>;
+  if (name === "json_schema") walk.found.push({ field: `${at}.schema`, schema: params.schema });
+  if (name === "regex_match") {
+    const pattern = { pattern: params.pattern as string, flags: (params.flags as string | undefined) ?? "" };
+    walk.found.push({ field: `${at}.pattern`, pattern });
+  }
+}
+
+function visitComposite(spec: VerificationSpec, field: string, depth: number, walk: Walk): void {
+  const steps = spec.steps ?? [];
+  if (steps.length === 0) throw invalid(`${field}.steps`, "a composite needs at least one step");
+  if (spec.mode === undefined)
+    throw invalid(`${field}.mode`, "a composite needs all_pass, majority or weighted");
+  if (spec.mode === "weighted") validateWeights(spec.weights, steps.length, `${field}.weights`);
+  const threshold = spec.passThreshold;
+  if (threshold !== undefined && !(threshold >= 0 && threshold <= 1)) {
+    throw invalid(`${field}.passThreshold`, "0 to 1");
+  }
+  for (const [i, step] of steps.entries()) visit(step, `${field}.steps[${i}]`, depth + 1, walk);
+}
+
+function validateWeights(weights: readonly number[] | undefined, steps: number, field: string): void {
+  if (weights === undefined) throw invalid(field, "weighted needs a weight for each step");
+  if (weights.length !== steps) throw invalid(field, `${steps} steps need as many weights`);
+  // A negative weight would let a failure raise the score. NaN fails this comparison as well.
+  const bad = weights.findIndex((weight) => !(weight >= 0 && weight <= 1));
+  if (bad >= 0) throw invalid(`${field}[${bad}]`, "0 to 1");
+  const sum = weights.reduce((total, weight) => total + weight, 0);
+  if (Math.abs(sum - 1) > WEIGHT_TOLERANCE + 1e-12) throw invalid(field, "the weights have to add up to 1");
+}
