@@ -19,6 +19,7 @@ export function readCapabilityName(name: string, agentId: string): CapabilityNam
   const owner = name.slice(0, slash);
   const id = name.slice(slash + 1);
   if (owner === "" || id === "") throw invalid("capability_id", "must be `capability` or `agent/capability`");
-  if (agentId !== "" && agentId !== owner) throw invalid("agent_id", "is another agent than capability_id names");
+  if (agentId !== "" && agentId !== owner)
+    throw invalid("agent_id", "is another agent than capability_id names");
   return { id, agentId: owner };
 }

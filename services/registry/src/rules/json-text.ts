@@ -2,7 +2,9 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import { CanonicalError, canonicalJson } from "@depute/core";
 
 /** A JSON value read from the bytes of a message, or what is wrong with them. */
-export type JsonText = { readonly value: JsonValue; readonly problem?: undefined } | { readonly problem: string };
+export type JsonText =
+  | { readonly value: JsonValue; readonly problem?: undefined }
+  | { readonly problem: string };
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

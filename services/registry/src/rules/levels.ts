@@ -6,6 +6,7 @@ import {
   type CapabilitySummary,
   CapabilitySummarySchema,
 } from "@depute/contracts/nekte/v1/nekte_pb";
+import { versionHash } from "./version-hash.ts";
 
 /** Level 2 to level 1: without the schemas and examples. (NEKTE 1) */
 export function toSummary(full: CapabilityFull): CapabilitySummary {
@@ -19,4 +20,9 @@ export function toSummary(full: CapabilityFull): CapabilitySummary {
 /** Level 0: the id, the category and the version hash, and nothing else. (NEKTE 1) */
 export function toRef(capability: { id: string; cat?: string | undefined; h: string }): CapabilityRef {
   return create(CapabilityRefSchema, { id: capability.id, cat: capability.cat ?? "", h: capability.h });
+}
+
+/** A published capability with its version hash. */
+export function withHash(full: CapabilityFull, digest: string, length: number): CapabilityFull {
+  return { ...full, h: versionHash(digest, length) };
 }

@@ -1,6 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BestOf, categoryKey, compareRanked, passes, queryWords, score, searchText, wordsOf } from "./match.ts";
+import {
+  BestOf,
+  categoryKey,
+  compareRanked,
+  passes,
+  queryWords,
+  score,
+  searchText,
+  wordsOf,
+} from "./match.ts";
 
 const sentiment = searchText({
   id: "sentiment",

@@ -86,9 +86,9 @@ class Faults {
 
   /** The value, or null beside a fault. */
   read(field: string, bytes: Uint8Array): JsonValue {
-    const { value, problem } = readJsonText(bytes);
-    if (problem === undefined) return value;
-    this.add(field, problem);
+    const text = readJsonText(bytes);
+    if (text.problem === undefined) return text.value;
+    this.add(field, text.problem);
     return null;
   }
 

@@ -20,9 +20,19 @@ describe("versionDigest", () => {
       { type: "object", properties: { temp: { type: "number" }, condition: { type: "string" } } },
       "a190be3e19561427",
     ],
-    ["no properties", { type: "object", properties: {} }, { type: "object", properties: {} }, "815997d90d084a5b"],
+    [
+      "no properties",
+      { type: "object", properties: {} },
+      { type: "object", properties: {} },
+      "815997d90d084a5b",
+    ],
     ["keys out of order", { b: 2, a: 1 }, { z: true, m: false }, "f2cbb7e3e5b502a8"],
-    ["nesting and an array", { nested: { z: 1, a: 2, m: { c: 3, b: 4 } } }, { result: [1, 2, 3] }, "e950f221c8cbcf6e"],
+    [
+      "nesting and an array",
+      { nested: { z: 1, a: 2, m: { c: 3, b: 4 } } },
+      { result: [1, 2, 3] },
+      "e950f221c8cbcf6e",
+    ],
     ["nulls", { a: null, b: 1 }, { x: null }, "982336735894ad8e"],
     ["booleans", { flag: true }, { ok: false }, "e6e6b6eca51b3006"],
   ])("%s", (_, input, output, expected) => {

@@ -1,0 +1,73 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
+import {
+  type PublishCapabilitiesRequest,
+  PublishCapabilitiesRequestSchema,
+  type PublishCapabilitiesResponse,
+  PublishCapabilitiesResponseSchema,
+} from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { type Identity, ownOptions } from "@depute/service";
+import type { ReadTx } from "@depute/store";
+import { agentNotFound, announce, checkMayActFor, identify, type RegistryContext } from "../context.ts";
+import { repeatable } from "../idempotency.ts";
+import type { StoredAgent } from "../rules/agent.ts";
+import { withHash } from "../rules/levels.ts";
+import { readPublication } from "../rules/publication.ts";
+import { schemasToCheck } from "../rules/schema-checks.ts";
+import { sha256Hex } from "../sha256.ts";
+import { findAgent, putAgent } from "../store/agents.ts";
+import { publishedBy, replaceCapabilities } from "../store/capabilities.ts";
+
+const SCHEMAS = { request: PublishCapabilitiesRequestSchema, answer: PublishCapabilitiesResponseSchema };
+
+/**
+ * AgentService.PublishCapabilities.
+ *
+ * The verifier is asked between two transactions, since no transaction waits for another service; the second one looks
+ * again at everything that may have changed.
+ */
+export async function publishCapabilities(
+  registry: RegistryContext,
+  request: PublishCapabilitiesRequest,
+  context: HandlerContext,
+): Promise<PublishCapabilitiesResponse> {
+  const identity = await identify(registry, context);
+  const { agentId } = request;
+  const call = repeatable(SCHEMAS, identity.principal, request.requestId, request);
+  const before = await registry.store.read(async (tx) => {
+    const answered = await call.before(tx);
+    if (answered !== undefined) return { answered };
+    await findOwn(tx, identity, agentId);
+    return { published: await publishedBy(tx, agentId) };
+  });
+  if (before.answered !== undefined) return before.answered;
+
+  const capabilities = readPublication(request.capabilities, sha256Hex);
+  const schemas = schemasToCheck(capabilities, before.published);
+  await registry.schemas.check(schemas, ownOptions(context, registry.clock));
+
+  return registry.store.write(async (tx) => {
+    const answered = await call.before(tx);
+    if (answered !== undefined) return answered;
+    const agent = await findOwn(tx, identity, agentId);
+    const now = registry.clock.now();
+    await replaceCapabilities(tx, agentId, capabilities);
+    const capabilityIds = capabilities.map(({ message }) => message.id);
+    await putAgent(tx, { ...agent, capabilityIds, updateTime: now });
+    const answer = create(PublishCapabilitiesResponseSchema, {
+      capabilities: capabilities.map(({ message, digest }) => withHash(message, digest, registry.hashLength)),
+    });
+    await call.keep(tx, answer, now);
+    announce(registry, tx, agentId);
+    return answer;
+  });
+}
+
+/** The caller's agent, which is not removed. */
+async function findOwn(tx: ReadTx, identity: Identity, id: string): Promise<StoredAgent> {
+  const agent = await findAgent(tx, id);
+  if (agent === undefined || agent.status !== AgentStatus.ACTIVE) throw agentNotFound(id);
+  checkMayActFor(identity, agent.record.principal, "agent_id");
+  return agent;
+}

@@ -1,0 +1,123 @@
+import { fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import {
+  type CallOptions,
+  type Client,
+  Code,
+  ConnectError,
+  createClient,
+  type Transport,
+} from "@connectrpc/connect";
+import {
+  SchemaDialect,
+  VerificationService,
+} from "@depute/contracts/depute/verifier/v1/verification_service_pb";
+import { DeputeError, ErrorReason, type FieldViolation } from "@depute/core";
+import { fromConnectError } from "@depute/service";
+import { countChecks, type SchemaToCheck } from "./rules/schema-checks.ts";
+
+/** The most calls of the verifier that one publication may cost. */
+export const MAX_SCHEMA_CHECKS = 2_000;
+
+/** Schemas that are checked at once. */
+const CONCURRENCY = 4;
+
+/** What the verifier says of a schema that cannot be used, or of one that cannot be used within limits. */
+const FAULTS_OF_THE_SCHEMA: readonly ErrorReason[] = [
+  ErrorReason.SCHEMA_INVALID,
+  ErrorReason.UNSUPPORTED_PATTERN,
+  ErrorReason.CHECK_TIMEOUT,
+  ErrorReason.INVALID_REQUEST,
+];
+
+/** Compiles schemas that users wrote: not here, but where they can be stopped. */
+export interface SchemaChecker {
+  /**
+   * Compiles each schema and checks its examples.
+   *
+   * @throws DeputeError SCHEMA_INVALID naming every schema and example at fault; LIMIT_EXCEEDED; DEPENDENCY_UNAVAILABLE
+   */
+  check(schemas: readonly SchemaToCheck[], options: CallOptions): Promise<void>;
+}
+
+/** Asks the verifier behind `transport`. */
+export function createSchemaChecker(transport: Transport): SchemaChecker {
+  const verifier = createClient(VerificationService, transport);
+  return {
+    async check(schemas, options) {
+      if (countChecks(schemas) > MAX_SCHEMA_CHECKS) {
+        throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "too many schemas and examples at once", {
+          metadata: { limit: "schema_checks", max: String(MAX_SCHEMA_CHECKS) },
+        });
+      }
+      const found: FieldViolation[][] = schemas.map(() => []);
+      const indexes = schemas.keys();
+      const worker = async () => {
+        for (const index of indexes) {
+          found[index] = await checkSchema(verifier, schemas[index] as SchemaToCheck, options);
+        }
+      };
+      await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+      const violations = found.flat();
+      if (violations.length === 0) return;
+      const summary = violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
+      throw new DeputeError(ErrorReason.SCHEMA_INVALID, summary, { violations });
+    },
+  };
+}
+
+async function checkSchema(
+  verifier: Client<typeof VerificationService>,
+  { field, schema, examples }: SchemaToCheck,
+  options: CallOptions,
+): Promise<FieldViolation[]> {
+  const found: FieldViolation[] = [];
+  const ask = async (value: JsonValue | undefined) => {
+    const { violations } = await verifier.checkSchema(
+      {
+        schema: fromJson(ValueSchema, schema),
+        dialect: SchemaDialect.SCHEMA_DIALECT_2020_12,
+        ...(value === undefined ? {} : { value: fromJson(ValueSchema, value) }),
+      },
+      options,
+    );
+    return violations;
+  };
+  try {
+    if (examples.length === 0) await ask(undefined);
+    for (const example of examples) {
+      for (const { path, message } of await ask(example.value)) {
+        const where = path === "" ? "" : `${path} `;
+        found.push({ field: example.field, description: `does not fit its schema: ${where}${message}` });
+      }
+    }
+    return found;
+  } catch (caught) {
+    const error = refusal(caught, field);
+    if (!FAULTS_OF_THE_SCHEMA.includes(error.reason)) throw error;
+    return [{ field, description: error.message }];
+  }
+}
+
+/** What the verifier answered, or that it did not. */
+function refusal(caught: unknown, field: string): DeputeError {
+  // The caller has left: nobody reads what is said of it.
+  if (caught instanceof ConnectError && caught.code === Code.Canceled) throw caught;
+  const error = fromConnectError(caught);
+  switch (error.reason) {
+    case ErrorReason.LIMIT_EXCEEDED:
+      return new DeputeError(error.reason, `${field}: ${error.message}`, {
+        metadata: error.metadata,
+        violations: [{ field, description: error.message }],
+        cause: caught,
+      });
+    case ErrorReason.DEADLINE_EXCEEDED:
+      return error;
+    default:
+      if (FAULTS_OF_THE_SCHEMA.includes(error.reason)) return error;
+      return new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "schemas cannot be checked now", {
+        metadata: { service: "verifier" },
+        cause: caught,
+      });
+  }
+}
