@@ -94,6 +94,10 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
           const invoke = transformInvokeImplementation(spec, context, interceptors);
           const source = iterateUntilAborted(request.signal, invoke(request.message));
           const iterator = received(source[Symbol.asyncIterator](), context);
+          // A reader that gives up asks for no further message, so the handler has to be told; after a stream's end, when
+          // this signal aborts too, it does nothing.
+          const leave = () => void iterator.return?.()?.catch(() => {});
+          request.signal.addEventListener("abort", leave, { once: true });
           // As over a socket, an answer begins with its first message: until then a handler may still set headers.
           const first = await iterator.next();
           return {

@@ -1,0 +1,132 @@
+import { createHash } from "node:crypto";
+import { createContextValues } from "@connectrpc/connect";
+import { DeputeError, ErrorReason } from "@depute/core";
+import { describe, expect, it } from "vitest";
+import { authenticate, type Caller, callerOf, HOP } from "./caller.ts";
+import { isSecret, noCredentials, parseCredentials, readCredentials } from "./credentials.ts";
+
+const digest = (secret: string) => createHash("sha256").update(secret).digest("hex");
+const credentials = parseCredentials(
+  JSON.stringify([
+    { principal: "ada", sha256: digest("s3cret") },
+    { principal: "bob", sha256: digest("other") },
+  ]),
+);
+const wire = { htm: "POST", htu: "http://public/a.B/C" };
+
+function call(
+  headers: Record<string, string>,
+  mode: "open" | "required",
+  trusted = false,
+): Caller | ErrorReason {
+  try {
+    return authenticate({ mode, credentials }, { header: new Headers(headers), ...wire, trusted });
+  } catch (error) {
+    if (error instanceof DeputeError) return error.reason;
+    throw error;
+  }
+}
+
+const local = { kind: "local", principal: "local", ...wire };
+const ada = { kind: "credential", principal: "ada", ...wire };
+const refused = ErrorReason.UNAUTHENTICATED;
+
+describe("authenticate", () => {
+  it.each<[string, Record<string, string>, unknown, unknown]>([
+    ["nothing", {}, local, refused],
+    ["a Bearer secret", { authorization: "Bearer s3cret" }, ada, ada],
+    ["a Bearer secret, in any case of the scheme", { authorization: "bearer  s3cret" }, ada, ada],
+    ["an API key", { "x-api-key": "s3cret" }, ada, ada],
+    ["a wrong Bearer secret", { authorization: "Bearer wrong" }, refused, refused],
+    ["a wrong API key", { "x-api-key": "S3cret" }, refused, refused],
+    ["an empty API key", { "x-api-key": "" }, refused, refused],
+    ["a digest for a secret", { "x-api-key": digest("s3cret") }, refused, refused],
+    ["two kinds at once", { authorization: "Bearer s3cret", "x-api-key": "s3cret" }, refused, refused],
+    ["a secret with a proof", { authorization: "Bearer s3cret", dpop: "p" }, refused, refused],
+    ["an API key with a proof", { "x-api-key": "s3cret", dpop: "p" }, refused, refused],
+    ["another scheme", { authorization: "Basic YTpi" }, refused, refused],
+    ["a scheme without credentials", { authorization: "Bearer" }, refused, refused],
+    ["an empty header", { authorization: "" }, refused, refused],
+    ["three words", { authorization: "Bearer s3cret more" }, refused, refused],
+    [
+      "a token with its proof",
+      { authorization: "DPoP tok", dpop: "prf" },
+      { kind: "bound", principal: "", token: "tok", proof: "prf", ...wire },
+      { kind: "bound", principal: "", token: "tok", proof: "prf", ...wire },
+    ],
+    [
+      "a token alone",
+      { authorization: "DPoP tok" },
+      { kind: "bound", principal: "", token: "tok", ...wire },
+      { kind: "bound", principal: "", token: "tok", ...wire },
+    ],
+    [
+      "a proof alone",
+      { dpop: "prf" },
+      { kind: "bound", principal: "", proof: "prf", ...wire },
+      { kind: "bound", principal: "", proof: "prf", ...wire },
+    ],
+  ])("%s", (_, headers, open, required) => {
+    expect(call(headers, "open")).toEqual(open);
+    expect(call(headers, "required")).toEqual(required);
+  });
+
+  const hop = { [HOP.htm]: "GET", [HOP.htu]: "http://elsewhere/x", [HOP.origin]: "service" };
+
+  it("believes a stranger nothing about the hop", () => {
+    expect(call(hop, "required")).toBe(refused);
+    expect(call({ ...hop, dpop: "p" }, "required")).toMatchObject(wire);
+  });
+
+  it("believes the platform's own processes", () => {
+    const stated = { htm: "GET", htu: "http://elsewhere/x" };
+    expect(call(hop, "required", true)).toEqual({ kind: "local", principal: "local", ...stated });
+    expect(call({ ...hop, dpop: "p" }, "required", true)).toMatchObject({ kind: "bound", ...stated });
+    expect(call({ ...hop, "x-api-key": "wrong" }, "required", true)).toBe(refused);
+  });
+
+  it("holds a forwarded caller without credentials to the mode", () => {
+    expect(call({}, "required", true)).toBe(refused);
+  });
+});
+
+describe("callerOf", () => {
+  it("refuses when nobody asked who calls", () => {
+    expect(() => callerOf({ values: createContextValues() })).toThrow(DeputeError);
+  });
+});
+
+describe("credentials", () => {
+  it.each([
+    ["{}", "not a JSON array"],
+    ["[null]", "credentials[0].principal"],
+    [`[{"principal":"","sha256":"${digest("a")}"}]`, "credentials[0].principal"],
+    [`[{"principal":"a","sha256":"${digest("a").toUpperCase()}"}]`, "credentials[0].sha256"],
+    [`[{"principal":"a","sha256":"s3cret"}]`, "credentials[0].sha256"],
+    [
+      JSON.stringify([
+        { principal: "a", sha256: digest("a") },
+        { principal: "b", sha256: digest("a") },
+      ]),
+      "credentials[1].sha256: the same secret twice",
+    ],
+  ])("refuse %s", (json, message) => {
+    expect(() => parseCredentials(json)).toThrow(message);
+    expect(() => parseCredentials(json)).not.toThrow(/s3cret/);
+  });
+
+  it("are none without a file, and an error without the file that was named", () => {
+    expect(readCredentials("")).toBe(noCredentials);
+    expect(() => readCredentials("/no/such/file")).toThrow("cannot use the credentials file /no/such/file");
+  });
+
+  it.each([
+    ["a", "a", true],
+    ["a", "b", false],
+    ["a", "", false],
+    ["a", null, false],
+    ["", "", false],
+  ])("isSecret(%j, %j) is %s", (secret, text, expected) => {
+    expect(isSecret(secret, text)).toBe(expected);
+  });
+});

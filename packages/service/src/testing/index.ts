@@ -1,0 +1,1 @@
+export { createGrpcJsTransport } from "./grpc-js-transport.ts";
