@@ -4,6 +4,10 @@ const PLAIN = /[^"\\\u0000-\u001f]*/y;
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const WORD = /true|false|null/y;
+// The same as far as they go, for texts that break off within one.
+const PART_OF_ESCAPE = /\\(?:u[0-9a-fA-F]{0,3})?/y;
+const PART_OF_NUMBER = /-?(?:(?:0|[1-9][0-9]*)(?:\.(?:[0-9]+(?:[eE][+-]?[0-9]*)?)?|[eE][+-]?[0-9]*)?)?/y;
+const PART_OF_WORD = /t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?/y;
 
 /**
  * Where a text stops being JSON, in characters from 0; the text's length when more is expected at its end.
@@ -69,14 +73,15 @@ function readName(text: string, start: number): Step {
 function readScalar(text: string, start: number): Step {
   if (text[start] === '"') return readString(text, start);
   const at = Math.max(skip(NUMBER, text, start), skip(WORD, text, start));
-  return { at, failed: at === start };
+  if (at > start && skip(PART_OF_NUMBER, text, start) <= at) return { at, failed: false };
+  return { at: Math.max(skip(PART_OF_NUMBER, text, start), skip(PART_OF_WORD, text, start)), failed: true };
 }
 
 function readString(text: string, start: number): Step {
   let at = skip(PLAIN, text, start + 1);
   while (text[at] !== '"') {
     const next = skip(ESCAPE, text, at);
-    if (next === at) return { at, failed: true };
+    if (next === at) return { at: skip(PART_OF_ESCAPE, text, at), failed: true };
     at = skip(PLAIN, text, next);
   }
   return { at: at + 1, failed: false };
