@@ -42,7 +42,7 @@ export function toConnectError(thrown: unknown, requestId = ""): ConnectError {
   if (thrown.code === Code.Canceled) return thrown;
   const known = fromErrorInfo(thrown);
   if (known !== undefined) return toWire(known);
-  const reason = REASON_OF_CODE.get(thrown.code);
+  const reason = isUnreadable(thrown) ? ErrorReason.INVALID_REQUEST : REASON_OF_CODE.get(thrown.code);
   if (reason === undefined) return internal(thrown, requestId);
   return toWire(new DeputeError(reason, thrown.rawMessage, { cause: thrown }));
 }
@@ -100,6 +100,11 @@ function fromErrorInfo(error: ConnectError): DeputeError | undefined {
     violations,
     cause: error,
   });
+}
+
+/** Bytes that are not of the contract are the caller's fault; Connect raises INTERNAL for them. */
+function isUnreadable(error: ConnectError): boolean {
+  return error.code === Code.Internal && !error.isWireError && error.rawMessage.startsWith("parse binary: ");
 }
 
 function isAbort(thrown: unknown): boolean {

@@ -1,9 +1,9 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import { Code, ConnectError } from "@connectrpc/connect";
 import {
   type Health,
   HealthCheckResponse_ServingStatus as Status,
 } from "@depute/contracts/grpc/health/v1/health_pb";
+import { DeputeError, ErrorReason } from "@depute/core";
 
 /** Whether this process serves, as a whole and service by service. */
 export interface HealthState {
@@ -46,8 +46,9 @@ export function healthService(state: HealthState): ServiceImpl<typeof Health> {
   return {
     check({ service }) {
       const status = statusOf(service);
-      // The protocol's own answer, without a reason of the vocabulary: its clients know only the status.
-      if (status === undefined) throw new ConnectError("unknown service", Code.NotFound);
+      if (status === undefined) {
+        throw new DeputeError(ErrorReason.SERVICE_UNKNOWN, "unknown service", { metadata: { service } });
+      }
       return { status };
     },
     list() {

@@ -53,9 +53,13 @@ export function sendUnknownPath(request: HttpRequest, response: HttpResponse, pa
     sendJson(response, 404, errorToJson(error, undefined));
     return;
   }
-  // "Trailers only": the status stands in the header, and there is no body.
-  const headers = setTrailerStatus(new Headers({ "content-type": type }), error);
-  writeHead(response, 200, Object.fromEntries(headers));
+  const status = Object.fromEntries(setTrailerStatus(new Headers(), error));
+  if (type.startsWith("application/grpc-web")) {
+    writeHead(response, 200, { "content-type": type, ...status });
+  } else {
+    writeHead(response, 200, { "content-type": type });
+    response.addTrailers(status);
+  }
   response.end();
 }
 

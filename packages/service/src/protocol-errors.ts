@@ -1,6 +1,6 @@
 import { ConnectError } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
-import { errorFromJsonBytes, errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
+import { codeToHttpStatus, errorFromJsonBytes, errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError, grpcStatusOk, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { reasonOf, toConnectError } from "./errors-on-wire.ts";
 
@@ -50,12 +50,11 @@ async function connectWithReason(response: UniversalServerResponse): Promise<Uni
   const header = new Headers(response.header);
   // A compressed error is one that an interceptor made and that is long; it has its reason.
   const error = header.has("content-encoding") ? undefined : parse(bytes);
-  const body =
-    error === undefined || reasonOf(error) !== undefined
-      ? bytes
-      : errorToJsonBytes(reasoned(error), undefined);
+  if (error === undefined || reasonOf(error) !== undefined) return { ...response, body: once(bytes) };
+  const better = reasoned(error);
+  const body = errorToJsonBytes(better, undefined);
   header.set("content-length", String(body.byteLength));
-  return { ...response, header, body: once(body) };
+  return { ...response, status: codeToHttpStatus(better.code), header, body: once(body) };
 }
 
 function parse(bytes: Uint8Array): ConnectError | undefined {
@@ -66,11 +65,9 @@ function parse(bytes: Uint8Array): ConnectError | undefined {
   }
 }
 
-function reasoned(error: ConnectError): ConnectError {
-  const { code, rawMessage } = error;
-  // The health protocol's NOT_FOUND has no reason of the vocabulary, and is not to become INTERNAL.
-  const better = toConnectError(error);
-  return better.code === code ? better : new ConnectError(rawMessage, code);
+/** Read back from the answer, it looks like another server's: it is made anew, as this server raised it. */
+function reasoned({ code, rawMessage }: ConnectError): ConnectError {
+  return toConnectError(new ConnectError(rawMessage, code));
 }
 
 async function* once(bytes: Uint8Array): AsyncIterable<Uint8Array> {
