@@ -18,11 +18,11 @@ export class Checker {
    *
    * @throws DeputeError SCHEMA_INVALID or UNSUPPORTED_PATTERN, with the field at fault
    */
-  async compile(items: readonly Compilable[]): Promise<void> {
+  async compile(items: readonly Compilable[], signal?: AbortSignal): Promise<void> {
     const plain = items.map(
       ({ pattern, schema }): CompileItem => (pattern === undefined ? { schema } : pattern),
     );
-    const unusable = await this.#pool.run({ kind: "compile", items: JSON.stringify(plain) });
+    const unusable = await this.#pool.run({ kind: "compile", items: JSON.stringify(plain) }, signal);
     if (unusable !== undefined) throw errorOf(unusable, items[unusable.index]?.field ?? "");
   }
 
@@ -32,8 +32,8 @@ export class Checker {
    * @param judgement JSON of a Judgement, the same text for the same contract so that what was compiled is found again
    * @param output JSON of the output
    */
-  verify(judgement: string, output: string): Promise<CheckResult> {
-    return this.#pool.run({ kind: "verify", judgement, output });
+  verify(judgement: string, output: string, signal?: AbortSignal): Promise<CheckResult> {
+    return this.#pool.run({ kind: "verify", judgement, output }, signal);
   }
 
   /**
@@ -43,9 +43,14 @@ export class Checker {
    * @param value JSON of the value
    * @throws DeputeError SCHEMA_INVALID, UNSUPPORTED_PATTERN
    */
-  async validate(schema: string, dialect: Dialect, value: string | undefined): Promise<Violation[]> {
+  async validate(
+    schema: string,
+    dialect: Dialect,
+    value: string | undefined,
+    signal?: AbortSignal,
+  ): Promise<Violation[]> {
     const job = { kind: "validate", dialect, schema } as const;
-    const result = await this.#pool.run(value === undefined ? job : { ...job, value });
+    const result = await this.#pool.run(value === undefined ? job : { ...job, value }, signal);
     if ("unusable" in result) throw errorOf(result, "schema");
     return result;
   }

@@ -18,6 +18,7 @@ export interface PoolOptions {
 
 interface Pending {
   readonly job: Job;
+  readonly signal: AbortSignal | undefined;
   resolve(result: JobResult): void;
   reject(error: Error): void;
 }
@@ -50,13 +51,14 @@ export class WorkerPool {
   }
 
   /**
-   * Runs a job.
+   * Runs a job. One whose `signal` has aborted while it waited is not begun.
    *
    * @throws DeputeError CHECK_TIMEOUT when it was stopped at its limit of time or memory, LIMIT_EXCEEDED when too many
    * wait, SHUTTING_DOWN after `close`, INTERNAL for a fault of our own
    */
-  run<J extends Job>(job: J): Promise<JobResult<J>> {
+  run<J extends Job>(job: J, signal?: AbortSignal): Promise<JobResult<J>> {
     if (this.#closed) return Promise.reject(shuttingDown());
+    if (this.#waiting.length >= this.#options.maxWaiting) this.#forgetAborted();
     if (this.#waiting.length >= this.#options.maxWaiting) {
       return Promise.reject(
         new DeputeError(ErrorReason.LIMIT_EXCEEDED, "too many checks wait", {
@@ -65,7 +67,7 @@ export class WorkerPool {
       );
     }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ job, resolve: resolve as Pending["resolve"], reject });
+      this.#waiting.push({ job, signal, resolve: resolve as Pending["resolve"], reject });
       this.#failedStarts = 0;
       while (this.#slots.size < this.#options.size) this.#spawn();
       this.#dispatch();
@@ -101,15 +103,31 @@ export class WorkerPool {
     worker.unref();
   }
 
+  #forgetAborted(): void {
+    const waiting = this.#waiting.splice(0);
+    for (const pending of waiting) {
+      if (pending.signal?.aborted === true) pending.reject(aborted());
+      else this.#waiting.push(pending);
+    }
+  }
+
   #dispatch(): void {
     for (const slot of this.#slots) {
       if (!slot.ready || slot.current !== undefined) continue;
-      const pending = this.#waiting.shift();
+      const pending = this.#next();
       if (pending === undefined) return;
       const id = ++this.#requests;
       const cancel = this.#options.timers.after(this.#options.jobLimitMs, () => this.#onTimeout(slot));
       slot.current = { id, pending, cancel };
       slot.worker.postMessage({ id, job: pending.job } satisfies WorkerRequest);
+    }
+  }
+
+  #next(): Pending | undefined {
+    for (;;) {
+      const pending = this.#waiting.shift();
+      if (pending?.signal?.aborted !== true) return pending;
+      pending.reject(aborted());
     }
   }
 
@@ -176,4 +194,8 @@ function stopped(message: string, limitMs: number): DeputeError {
 
 function shuttingDown(): DeputeError {
   return new DeputeError(ErrorReason.SHUTTING_DOWN, "the verifier shuts down");
+}
+
+function aborted(): DeputeError {
+  return new DeputeError(ErrorReason.DEADLINE_EXCEEDED, "the caller is gone");
 }

@@ -1,29 +1,26 @@
 import { hash } from "node:crypto";
+import { WeightedLru } from "../lru.ts";
 import { createDefaultRegistry } from "../rules/check-registry.ts";
 import { CheckNotRun, type CheckResult, shorten } from "../rules/check-result.ts";
 import type { Matcher, Validator } from "../rules/checks.ts";
 import { type Judgement, verifyOutput } from "../rules/verify-output.ts";
 import type { CompileItem, Job, JobResult, Unusable } from "./jobs.ts";
-import { WeightedLru } from "./lru.ts";
 import { compilePattern, UnsupportedPattern } from "./patterns.ts";
 import { type CompiledSchema, compileSchema, InvalidSchema, violationsText } from "./schema.ts";
 
 /** DelegateOS writes its schemas in draft-07 (5.1); one whose `$schema` says 2020-12 is taken as that. */
 const CONTRACT_DIALECT = "draft-07";
 
-/**
- * JSON text whose compiled form is kept, in bytes. Ajv's code and closures take some 50 times the text, so this is
- * about 50 MB in a worker.
- */
-const CACHE_BYTES = 1024 * 1024;
+/** JSON text whose compiled form is kept, in characters, twice: Ajv's code takes 50 times the text, so about 50 MB in all. */
+const CACHE_CHARS = 512 * 1024;
 
 /** A judgement, parsed once, with whatever of it has been compiled. */
 type Plan = (output: unknown) => CheckResult;
 
 /** Runs the jobs of one worker. What was compiled is kept under the digest of its whole text. */
 export class JobRunner {
-  readonly #plans = new WeightedLru<Plan>(CACHE_BYTES);
-  readonly #schemas = new WeightedLru<CompiledSchema>(CACHE_BYTES);
+  readonly #plans = new WeightedLru<Plan>(CACHE_CHARS);
+  readonly #schemas = new WeightedLru<CompiledSchema>(CACHE_CHARS);
 
   run(job: Job): JobResult {
     switch (job.kind) {

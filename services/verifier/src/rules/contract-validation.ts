@@ -1,13 +1,10 @@
-import { type FieldViolation, invalid, parseTime } from "@depute/core";
+import { invalid, parseTime } from "@depute/core";
 import type { CheckFunctionRegistry } from "./check-registry.ts";
 import type { TaskContract } from "./documents.ts";
 import { type Compilable, validateSpec } from "./spec-validation.ts";
 
 /** How far in the future a document's own time may lie, in milliseconds: clocks differ. */
 export const MAX_CLOCK_SKEW_MS = 5 * 60_000;
-
-/** Largest contract, in bytes of its canonical JSON. */
-export const MAX_CONTRACT_BYTES = 256 * 1024;
 
 /**
  * Checks a contract as far as that is possible without compiling (DelegateOS 5.1, 6.1 to 6.4). Lengths, patterns and
@@ -22,12 +19,12 @@ export function validateContract(
   now: number,
   registry: CheckFunctionRegistry,
 ): Compilable[] {
-  const created = timeOf(contract.createdAt, "contract.createdAt");
-  if (created > now + MAX_CLOCK_SKEW_MS) throw invalid("contract.createdAt", "lies in the future");
+  const created = timeOf(contract.createdAt, "contract.created_at");
+  if (created > now + MAX_CLOCK_SKEW_MS) throw invalid("contract.created_at", "lies in the future");
   const deadline = timeOf(contract.constraints.deadline, "contract.constraints.deadline");
   if (deadline <= created) throw invalid("contract.constraints.deadline", "has to be after createdAt");
   return [
-    { field: "contract.task.outputSchema", schema: contract.task.outputSchema },
+    { field: "contract.task.output_schema", schema: contract.task.outputSchema },
     ...validateSpec(contract.verification, "contract.verification", registry),
   ];
 }
@@ -36,9 +33,4 @@ function timeOf(text: string, field: string): number {
   const time = parseTime(text);
   if (time === undefined) throw invalid(field, "not a time in RFC 3339 with Z");
   return time;
-}
-
-/** A violation of one field, for errors whose reason is not INVALID_REQUEST. */
-export function violation(field: string, description: string): FieldViolation[] {
-  return [{ field, description }];
 }

@@ -62,16 +62,16 @@ function visit(spec: VerificationSpec, field: string, depth: number, walk: Walk)
 
 function visitCheck(spec: VerificationSpec, field: string, walk: Walk): void {
   const name = spec.checkName;
-  if (name === undefined || name === "") throw invalid(`${field}.checkName`, "deterministic_check needs it");
+  if (name === undefined || name === "") throw invalid(`${field}.check_name`, "deterministic_check needs it");
   if (!walk.registry.has(name)) {
-    throw new DeputeError(ErrorReason.UNKNOWN_CHECK, `${field}.checkName: no check of that name`, {
+    throw new DeputeError(ErrorReason.UNKNOWN_CHECK, `${field}.check_name: no check of that name`, {
       metadata: { check: name.slice(0, 64).toWellFormed() },
       violations: [
-        { field: `${field}.checkName`, description: `one of: ${walk.registry.list().join(", ")}` },
+        { field: `${field}.check_name`, description: `one of: ${walk.registry.list().join(", ")}` },
       ],
     });
   }
-  const at = `${field}.checkParams`;
+  const at = `${field}.check_params`;
   const fault = walk.registry.paramsRule(name)(spec.checkParams);
   if (fault !== undefined) throw invalid(fault.member === "" ? at : `${at}.${fault.member}`, fault.problem);
   const params = spec.checkParams as Record<string, unknown>;
@@ -87,12 +87,12 @@ function visitComposite(spec: VerificationSpec, field: string, depth: number, wa
   if (steps.length === 0) throw invalid(`${field}.steps`, "a composite needs at least one step");
   if (spec.mode === undefined)
     throw invalid(`${field}.mode`, "a composite needs all_pass, majority or weighted");
-  if (spec.mode === "weighted") validateWeights(spec.weights, steps.length, `${field}.weights`);
+  if (spec.mode === "weighted") validateWeights(spec.weights, steps.length, `${field}.weights.weights`);
   const threshold = spec.passThreshold;
   if (threshold !== undefined && !(threshold >= 0 && threshold <= 1)) {
-    throw invalid(`${field}.passThreshold`, "0 to 1");
+    throw invalid(`${field}.pass_threshold`, "0 to 1");
   }
-  for (const [i, step] of steps.entries()) visit(step, `${field}.steps[${i}]`, depth + 1, walk);
+  for (const [i, step] of steps.entries()) visit(step, `${field}.steps.steps[${i}]`, depth + 1, walk);
 }
 
 function validateWeights(weights: readonly number[] | undefined, steps: number, field: string): void {

@@ -1,0 +1,117 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { TaskContract as TaskContractMessage } from "@depute/contracts/delegateos/v0/contract_pb";
+import {
+  type ContractService,
+  type CreateContractRequest,
+  CreateContractRequestSchema,
+  type GetContractRequest,
+  type ListContractsRequest,
+  type PrepareContractRequest,
+} from "@depute/contracts/depute/verifier/v1/contract_service_pb";
+import {
+  DeputeError,
+  decodePageToken,
+  ErrorReason,
+  encodePageToken,
+  formatTime,
+  invalid,
+  pageSize,
+  toTimestamp,
+} from "@depute/core";
+import { newId, objectSigningInput } from "@depute/dct";
+import { assertValid, mayActFor } from "@depute/service";
+import { toDocument, toMessage, toStored } from "../documents.ts";
+import { validateContract } from "../rules/contract-validation.ts";
+import type { TaskContract } from "../rules/documents.ts";
+import { getContract, insertContract, listContracts } from "../store/contracts.ts";
+import type { StoredDocument } from "../store/documents.ts";
+import type { Verifier } from "../verifier.ts";
+
+/** Stands for a signature that does not exist yet, where the rest is held to the rules of the message. */
+const NO_SIGNATURE = "A".repeat(86);
+
+/** ContractService (DelegateOS 5). */
+export function contractService(verifier: Verifier): ServiceImpl<typeof ContractService> {
+  const { store, engine, clock, authority } = verifier;
+
+  /** @throws DeputeError for a contract that could not be carried out */
+  async function assertUsable(contract: TaskContract, signal: AbortSignal): Promise<void> {
+    await verifier.checker.compile(validateContract(contract, clock.now(), verifier.checks), signal);
+  }
+
+  return {
+    async prepareContract(request: PrepareContractRequest, context: HandlerContext) {
+      await authority.identify(context);
+      const message = complete(request.contract, clock.now());
+      const contract = toDocument("contract", message);
+      await assertUsable(contract, context.signal);
+      return { contract: { ...message, signature: "" }, digest: objectSigningInput(engine, contract) };
+    },
+
+    async createContract({ contract: message }: CreateContractRequest, context: HandlerContext) {
+      await authority.identify(context);
+      if (message === undefined) throw invalid("contract", "is needed");
+      const contract = toDocument("contract", message);
+      const stored = toStored(engine, "contract", contract, clock.now());
+      const known = await store.read((tx) => getContract(tx, contract.id));
+      if (known !== undefined) return answer(theSame(known, stored));
+      await assertUsable(contract, context.signal);
+      return answer(
+        await store.write(async (tx) => {
+          const meanwhile = await getContract(tx, stored.id);
+          if (meanwhile !== undefined) return theSame(meanwhile, stored);
+          await insertContract(tx, stored, contract.issuer);
+          return stored;
+        }),
+      );
+    },
+
+    // Whoever was told a contract's id may read it: the delegatee and whoever checks its work have to. An id is 48
+    // random bits, too many to try.
+    async getContract({ id }: GetContractRequest, context: HandlerContext) {
+      await authority.identify(context);
+      const { contract, storeTime } = await verifier.contracts.get(id);
+      return { contract: toMessage("contract", contract), createTime: toTimestamp(storeTime) };
+    },
+
+    async listContracts(request: ListContractsRequest, context: HandlerContext) {
+      const identity = await authority.identify(context);
+      const issuer = request.issuer || (identity.local ? undefined : identity.principal);
+      const filters = { list: "contracts", issuer };
+      const after = decodePageToken(request.pageToken, filters);
+      // Another's contracts look like none at all.
+      if (issuer !== undefined && !mayActFor(identity, issuer)) return { contracts: [], nextPageToken: "" };
+      const page = await store.read((tx) => listContracts(tx, issuer, pageSize(request.pageSize), after));
+      return {
+        contracts: page.documents.map(({ document }) => toMessage("contract", JSON.parse(document))),
+        nextPageToken: page.next === undefined ? "" : encodePageToken(page.next, filters),
+      };
+    },
+  };
+}
+
+/** The contract with what its issuer left to us. @throws DeputeError INVALID_REQUEST */
+function complete(message: TaskContractMessage | undefined, now: number): TaskContractMessage {
+  if (message === undefined) throw invalid("contract", "is needed");
+  const contract = {
+    ...message,
+    id: message.id || newId("ct"),
+    version: message.version || "0.1",
+    createdAt: message.createdAt || formatTime(now),
+    signature: NO_SIGNATURE,
+  };
+  assertValid(CreateContractRequestSchema, create(CreateContractRequestSchema, { contract }));
+  return contract;
+}
+
+function theSame(known: StoredDocument, wanted: StoredDocument): StoredDocument {
+  if (known.digest === wanted.digest) return known;
+  throw new DeputeError(ErrorReason.CONTRACT_EXISTS, "the id is another contract's", {
+    metadata: { contract: wanted.id },
+  });
+}
+
+function answer({ document, storeTime }: StoredDocument) {
+  return { contract: toMessage("contract", JSON.parse(document)), createTime: toTimestamp(storeTime) };
+}

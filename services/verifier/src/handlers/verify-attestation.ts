@@ -1,0 +1,89 @@
+import { create, type JsonValue } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  AttestationStep,
+  type VerifyAttestationRequest,
+  type VerifyAttestationResponse,
+  VerifyAttestationResponseSchema,
+} from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
+import { CanonicalError, canonicalJson, invalid } from "@depute/core";
+import { verifyObject } from "@depute/dct";
+import { outputHash, readAttestation } from "../attestations.ts";
+import { schemaJudgementOf } from "../contract-book.ts";
+import { toDocument, toMessage } from "../documents.ts";
+import { assertOutputSize, readValue } from "../json-value.ts";
+import { findingsOf, outputFault, type Step } from "../rules/attestation-findings.ts";
+import type { Attestation } from "../rules/documents.ts";
+import type { Verifier } from "../verifier.ts";
+
+const STEPS: Record<Step, AttestationStep> = {
+  signature: AttestationStep.SIGNATURE,
+  output: AttestationStep.OUTPUT,
+  verification: AttestationStep.VERIFICATION,
+  cost: AttestationStep.COST,
+};
+
+/** Verifies one level of an attestation (DelegateOS 7.3). Every step is carried out and told, also after one failed. */
+export async function verifyAttestation(
+  verifier: Verifier,
+  request: VerifyAttestationRequest,
+  context: HandlerContext,
+): Promise<VerifyAttestationResponse> {
+  const { engine, checker } = verifier;
+  await verifier.authority.identify(context);
+  const attestation = await subjectOf(verifier, request);
+  const given = request.output === undefined ? undefined : readValue(request.output, "output").value;
+  const { contract, judgement } = await verifier.contracts.get(attestation.contractId);
+
+  const verified = verifyObject(engine, "attestation", attestation);
+  const { output, fault } = outputOf(verifier, attestation, given);
+  const text = fault === undefined ? JSON.stringify(output) : undefined;
+  const judge = (by: string) => (text === undefined ? undefined : checker.verify(by, text, context.signal));
+  // The text checks the output schema for schema_match only.
+  const schema = contract.verification.method === "schema_match" ? schemaJudgementOf(contract) : undefined;
+  const findings = findingsOf({
+    signatureFault: verified.ok ? undefined : verified.refusal.detail,
+    outputFault: fault,
+    schema: schema === undefined ? undefined : await judge(schema),
+    verification: await judge(judgement),
+    costMicrocents: attestation.result.costMicrocents,
+    maxBudgetMicrocents: contract.constraints.maxBudgetMicrocents,
+  });
+  return create(VerifyAttestationResponseSchema, {
+    valid: findings.every(({ passed }) => passed),
+    findings: findings.map(({ step, passed, details }) => ({ step: STEPS[step], passed, details })),
+    attestation: toMessage("attestation", attestation),
+  });
+}
+
+async function subjectOf({ store }: Verifier, { subject }: VerifyAttestationRequest): Promise<Attestation> {
+  if (subject.case === "id") return (await readAttestation(store, subject.value)).attestation;
+  if (subject.case === "attestation") return toDocument("attestation", subject.value);
+  throw invalid("subject", "an id or an attestation is needed");
+}
+
+interface FoundOutput {
+  output: unknown;
+  /** Why it is not the output that the attestation speaks of. */
+  fault: string | undefined;
+}
+
+function outputOf({ engine }: Verifier, { result }: Attestation, given: JsonValue | undefined): FoundOutput {
+  const held = result.output;
+  try {
+    if (held !== undefined) assertOutputSize(JSON.stringify(held), "attestation.result.output");
+    const fault = outputFault({
+      held: held === undefined ? undefined : canonicalJson(held),
+      heldHash: held === undefined ? undefined : outputHash(engine, held),
+      hash: result.outputHash,
+      given:
+        given === undefined
+          ? undefined
+          : { canonical: canonicalJson(given), hash: outputHash(engine, given) },
+    });
+    return { output: held === undefined ? given : held, fault };
+  } catch (error) {
+    if (error instanceof CanonicalError) throw invalid("output", error.message);
+    throw error;
+  }
+}

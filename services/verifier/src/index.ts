@@ -1,0 +1,82 @@
+import { join } from "node:path";
+import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
+import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
+import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
+import { selfTest } from "@depute/dct";
+import { nativeEngine } from "@depute/dct/native";
+import { defineService } from "@depute/service";
+import { openStore } from "@depute/store";
+import { Checker } from "./checker/checker.ts";
+import { ContractBook } from "./contract-book.ts";
+import { attestationService } from "./handlers/attestation-service.ts";
+import { contractService } from "./handlers/contract-service.ts";
+import { verificationService } from "./handlers/verification-service.ts";
+import { createDefaultRegistry } from "./rules/check-registry.ts";
+import { settings } from "./settings.ts";
+import { migrations } from "./store/migrations.ts";
+import type { Verifier } from "./verifier.ts";
+import { loadVerifierKey } from "./verifier-key.ts";
+
+export {
+  type CheckFunction,
+  CheckFunctionRegistry,
+  createDefaultRegistry,
+} from "./rules/check-registry.ts";
+
+/** The verifier: contracts, checks of outputs, attestations (DelegateOS 5 to 7, 10.3). */
+export const verifier = defineService({
+  name: "verifier",
+  settings,
+  descriptors: [ContractService, VerificationService, AttestationService],
+  async start(deps, values) {
+    const { log, clock, timers } = deps;
+    selfTest(nativeEngine);
+    const keypair = loadVerifierKey(nativeEngine, deps.dataDir, values.verifierKeyFile);
+    const onError = (err: unknown, what: string) => log.error({ err }, what);
+    const store = await openStore({
+      file: join(deps.dataDir, "verifier.sqlite"),
+      migrations,
+      onError,
+      timers,
+    });
+    const checker = new Checker({
+      size: values.verifierWorkers,
+      jobLimitMs: values.verifierCheckTimeout,
+      maxWaiting: values.verifierMaxWaitingChecks,
+      memoryMb: values.verifierCheckMemoryMb,
+      timers,
+      onError,
+    });
+    const state: Verifier = {
+      store,
+      contracts: new ContractBook(store),
+      checker,
+      checks: createDefaultRegistry(namesOnly),
+      engine: nativeEngine,
+      keypair,
+      authority: deps.authority,
+      clock,
+    };
+    return {
+      routes(router) {
+        router.service(ContractService, contractService(state));
+        router.service(VerificationService, verificationService(state));
+        router.service(AttestationService, attestationService(state));
+      },
+      async close() {
+        await checker.close();
+        await store.close();
+      },
+    };
+  },
+});
+
+/** Here the registry only tells which checks there are, and what parameters they take. */
+const namesOnly = {
+  matcher(): never {
+    throw new Error("patterns run in the checker");
+  },
+  validator(): never {
+    throw new Error("schemas run in the checker");
+  },
+};

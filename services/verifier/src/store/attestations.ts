@@ -1,0 +1,47 @@
+import type { PagePosition } from "@depute/core";
+import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import { type Page, positionParams, readPage, type StoredDocument } from "./documents.ts";
+
+const COLUMNS = `id, digest, document, record_time AS "storeTime"`;
+
+export function getAttestation(tx: ReadTx, id: string): Promise<StoredDocument | undefined> {
+  return tx.get<StoredDocument>(`SELECT ${COLUMNS} FROM attestations WHERE id = ?`, [id]);
+}
+
+export async function insertAttestation(
+  tx: WriteTx,
+  attestation: StoredDocument,
+  { contractId, principal }: { contractId: string; principal: string },
+): Promise<void> {
+  const { id, digest, document, storeTime } = attestation;
+  await tx.run(
+    `INSERT INTO attestations (id, contract_id, principal, digest, document, record_time)
+     VALUES (?, ?, ?, ?, ?, ?)`,
+    [id, contractId, principal, digest, document, storeTime],
+  );
+}
+
+/** The first of the ids that is not stored. At most 256 are asked for. */
+export async function firstMissing(tx: ReadTx, ids: readonly string[]): Promise<string | undefined> {
+  if (ids.length === 0) return undefined;
+  const marks = ids.map(() => "?").join(", ");
+  const found = await tx.all<{ id: string }>(`SELECT id FROM attestations WHERE id IN (${marks})`, ids);
+  const known = new Set(found.map(({ id }) => id));
+  return ids.find((id) => !known.has(id));
+}
+
+/** A contract's attestations, oldest first. */
+export function listAttestations(
+  tx: ReadTx,
+  contractId: string,
+  size: number,
+  after: PagePosition | undefined,
+): Promise<Page> {
+  const params: SqlValue[] = [contractId];
+  const position = positionParams(after);
+  if (position !== undefined) params.push(...position);
+  const keys = `SELECT id, record_time AS "time", length(document) AS "size" FROM attestations
+    WHERE contract_id = ? ${position === undefined ? "" : "AND (record_time, id) > (?, ?)"}
+    ORDER BY record_time, id LIMIT ?`;
+  return readPage(tx, size, keys, [...params, size + 1], (id) => getAttestation(tx, id));
+}

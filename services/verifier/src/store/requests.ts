@@ -1,0 +1,45 @@
+import { DeputeError, ErrorReason } from "@depute/core";
+import type { ReadTx, WriteTx } from "@depute/store";
+
+/** How long a request id is remembered, in milliseconds: a retry comes sooner. */
+export const REQUEST_MEMORY_MS = 24 * 3_600_000;
+
+/** Names a request: the same caller's id stands for one body. */
+export interface RequestKey {
+  caller: string;
+  requestId: string;
+  /** Digest of the body. */
+  digest: string;
+}
+
+/**
+ * The attestation that answered this very request before.
+ *
+ * @throws DeputeError REQUEST_ID_REUSED when the id came with another body
+ */
+export async function answeredBefore(tx: ReadTx, key: RequestKey): Promise<string | undefined> {
+  const row = await tx.get<{ digest: string; attestationId: string }>(
+    `SELECT digest, attestation_id AS "attestationId" FROM requests WHERE caller = ? AND request_id = ?`,
+    [key.caller, key.requestId],
+  );
+  if (row === undefined) return undefined;
+  if (row.digest === key.digest) return row.attestationId;
+  throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id came with another body before", {
+    metadata: { request_id: key.requestId },
+    violations: [{ field: "request_id", description: "used with another body" }],
+  });
+}
+
+/** Remembers an answer, and forgets those that are too old. @param now milliseconds since the Unix epoch */
+export async function rememberAnswer(
+  tx: WriteTx,
+  key: RequestKey,
+  attestationId: string,
+  now: number,
+): Promise<void> {
+  await tx.run("DELETE FROM requests WHERE create_time < ?", [now - REQUEST_MEMORY_MS]);
+  await tx.run(
+    "INSERT INTO requests (caller, request_id, digest, attestation_id, create_time) VALUES (?, ?, ?, ?, ?)",
+    [key.caller, key.requestId, key.digest, attestationId, now],
+  );
+}

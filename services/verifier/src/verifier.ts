@@ -1,0 +1,21 @@
+import type { Clock } from "@depute/core";
+import type { CryptoEngine, Keypair } from "@depute/dct";
+import type { Authority } from "@depute/service";
+import type { Store } from "@depute/store";
+import type { Checker } from "./checker/checker.ts";
+import type { ContractBook } from "./contract-book.ts";
+import type { CheckFunctionRegistry } from "./rules/check-registry.ts";
+
+/** What the handlers work with. */
+export interface Verifier {
+  readonly store: Store;
+  readonly contracts: ContractBook;
+  readonly checker: Checker;
+  /** The checks that contracts may name; they run in the checker. */
+  readonly checks: CheckFunctionRegistry;
+  readonly engine: CryptoEngine;
+  /** The verifier's own, for what it signs. */
+  readonly keypair: Keypair;
+  readonly authority: Authority;
+  readonly clock: Clock;
+}
