@@ -1,0 +1,146 @@
+import { describe } from "vitest";
+import { alice, bob, encode, encodeText, id, mallory, root, sign } from "./fixtures.ts";
+import {
+  authority,
+  badSignature,
+  expectDenials,
+  honest,
+  link,
+  malformed,
+  nextChar,
+  patched,
+  plusL,
+  raw,
+  read,
+  replaced,
+  SMALL_R,
+  signature,
+  signed,
+  text,
+  tooLarge,
+} from "./forge.ts";
+
+describe("keys and signatures", () => {
+  expectDenials([
+    ["K1 a signature with a byte more", patched({ signature: `${signature}AA` }), malformed],
+    ["K1 a signature with a byte less", patched({ signature: signature.slice(0, 84) }), malformed],
+    ["K1 a key with a byte more", signed({ delegatee: `${id(alice)}A` }), malformed],
+    ["K2 S + L", patched({ signature: plusL(signature) }), badSignature],
+    [
+      "K3 an issuer of small order",
+      signed({ issuer: "AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" }),
+      malformed,
+    ],
+    [
+      "K3 a delegatee not encoded canonically",
+      signed({ delegatee: "7v_______________________________________38" }),
+      malformed,
+    ],
+    ["K3 R of small order", patched({ signature: SMALL_R }), badSignature],
+    ["K8 padding", `${text}=`, malformed],
+    ["K8 white space", `${text}\n`, malformed],
+    [
+      "K8 unused bits in a key",
+      signed({ delegatee: `${id(alice).slice(0, -1)}${nextChar(id(alice))}` }),
+      malformed,
+    ],
+    [
+      "K8 unused bits in a signature",
+      patched({ signature: signature.slice(0, -1) + nextChar(signature) }),
+      malformed,
+    ],
+    ["K10 a stranger's root with the root's name", encode(sign(authority, [], [mallory])), badSignature],
+    [
+      "K10 a stranger's root, signer renamed",
+      patched({ signer: id(root) }, sign(authority, [], [mallory])),
+      badSignature,
+    ],
+    [
+      "K10 signer is another",
+      patched({ signer: id(bob) }),
+      { ...badSignature, detail: "signatures[0].signer" },
+    ],
+    [
+      "K10 covers is an index for the authority",
+      patched({ covers: 0 }),
+      { ...badSignature, detail: "signatures[0].covers" },
+    ],
+    ["K10 covers is another index", patched({ covers: 1 }, sign(authority, [link(0)]), 1), badSignature],
+    ["K10 no signature", encode({ ...honest, signatures: [] }), badSignature],
+    [
+      "K10 a signature too many",
+      encode({ ...honest, signatures: [...honest.signatures, ...honest.signatures] }),
+      badSignature,
+    ],
+    [
+      "K10 a signature too few",
+      encode({ ...sign(authority, [link(0)]), signatures: honest.signatures }),
+      badSignature,
+    ],
+    ["K10 an attenuation signed by another", encode(sign(authority, [link(0)], [root, bob])), badSignature],
+    ["K11 another inner format", encode({ ...honest, format: "delegateos-biscuit-v1" }), malformed],
+    ["K11 another outer format", { token: text, format: "delegateos-biscuit-v1" }, malformed],
+    ["K11 no outer format", { token: text }, malformed],
+    ["K12 no trusted roots", text, badSignature, { trustedRoots: new Set() }],
+    ["K12 another trusted root", text, badSignature, { trustedRoots: new Set([id(alice)]) }],
+  ]);
+});
+
+describe("canonical JSON and sizes", () => {
+  expectDenials([
+    ["J1 white space", raw((json) => json.replace(",", ", ")), malformed],
+    ["J1 a line end after it", raw((json) => `${json}\n`), malformed],
+    ["J1 a repeated member", replaced('"chainDepth":0', '"chainDepth":0,"chainDepth":0'), malformed],
+    [
+      "J1 another order",
+      raw((json) => json.replace(/"chainDepth":0,("contractId":"[^"]*")/, '$1,"chainDepth":0')),
+      malformed,
+    ],
+    ["J1 a number in another spelling", replaced(":1000", ":1e3"), malformed],
+    ["J1 a number with a fraction", replaced(":1000", ":1000.0"), malformed],
+    ["J1 minus zero", replaced('"chainDepth":0', '"chainDepth":-0'), malformed],
+    ["J1 an escape that is not needed", replaced("docs", "\\u0064ocs"), malformed],
+    ["J2 a lone surrogate", replaced("/project/**", "/\\ud800/**"), { type: "invalid_resource" }],
+    ["J2 a lone surrogate in a name", replaced('"format"', '"\\ud800"'), malformed],
+    ["J3 a byte order mark", encodeText(`\ufeff${Buffer.from(text, "base64url")}`), malformed],
+    [
+      "J3 invalid UTF-8",
+      Buffer.from(Buffer.from(text, "base64url").map((b, i) => (i === 40 ? 0xff : b))).toString("base64url"),
+      malformed,
+    ],
+    ["J4 an infinite number", replaced(":1000", ":1e400"), malformed],
+    ["J4 an integer over 2^53", replaced(":1000", ":9007199254740993"), malformed],
+    ["J4 a negative budget", signed({ maxBudgetMicrocents: -1 }), malformed],
+    ["J4 a budget with a fraction", signed({ maxBudgetMicrocents: 1.5 }), malformed],
+    ["J4 a budget as text", signed({ maxBudgetMicrocents: "1000" }), malformed],
+    ["J4 NaN spent", text, { type: "internal_context" }, { spentMicrocents: Number.NaN }],
+    [
+      "J4 NaN spent, by a function",
+      text,
+      { type: "internal_context" },
+      { spentMicrocents: () => Number.NaN },
+    ],
+    ["J4 NaN as now", text, { type: "internal_context" }, { now: Number.NaN }],
+    ["J5 __proto__ in the token", raw((json) => json.replace("{", '{"__proto__":{},')), malformed],
+    ["J5 constructor in a block", signed({ constructor: 1 }), malformed],
+    ["J5 toJSON in a capability", signed({ capabilities: [{ ...read, toJSON: "x" }] }), malformed],
+    ["J5 an unknown member in a signature", patched({ alg: "none" }), malformed],
+    ["J5 an unknown member in an attenuation", signed({}, [link(0, { extra: 1 })]), malformed],
+    ["J6 16,001 characters", "A".repeat(16_001), tooLarge],
+    ["J6 33 attenuations", signed({ maxChainDepth: 99 }, Array(33).fill({})), tooLarge],
+    ["J6 65 capabilities", signed({ capabilities: Array(65).fill(read) }), tooLarge],
+    [
+      "J6 a resource of 1,025 characters",
+      signed({ capabilities: [{ ...read, resource: "x".repeat(1025) }] }),
+      tooLarge,
+    ],
+    [
+      "J6 nested too deep",
+      encodeText("[".repeat(9) + "]".repeat(9)),
+      { ...malformed, detail: "nested too deep" },
+    ],
+    ["J6 nested very deep", encodeText("[".repeat(11_000)), { ...malformed, detail: "nested too deep" }],
+    ["J8 a look-alike namespace", signed({ capabilities: [{ ...read, namespace: "d\u043ecs" }] }), malformed],
+    ["J8 upper case", signed({ capabilities: [{ ...read, action: "Read" }] }), malformed],
+  ]);
+});
