@@ -1,8 +1,8 @@
-import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import type { DescField, DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { Path } from "@bufbuild/protobuf/reflect";
-import { createValidator, type Violation } from "@bufbuild/protovalidate";
 import { pointer, type Step, type WireError } from "./error.ts";
-import { isInline, isTagged, oneofOptions, wireName } from "./names.ts";
+import { fieldOptions, isInline, isTagged, oneofOptions, wireName } from "./names.ts";
+import { type BrokenRule, brokenRules } from "./rules.ts";
 import { type DecodeLimits, decode } from "./wire.ts";
 
 /** The most broken rules that decodeValid reports. */
@@ -11,25 +11,6 @@ export const MAX_ERRORS = 20;
 export type DecodedValid<T> =
   | { ok: true; message: T }
   | { ok: false; error: WireError; errors: readonly [WireError, ...WireError[]] };
-
-/**
- * Whether a text matches a pattern of a contract. The patterns are ours: linted as RE2 and linear, so the platform's
- * RegExp, compiled once, stands in for protovalidate's RE2 engine at half of the cost. Throws SyntaxError for a pattern
- * that is no RegExp.
- */
-export function regexMatch(pattern: string, against: string): boolean {
-  let regex = regexes.get(pattern);
-  if (regex === undefined) {
-    regex = new RegExp(pattern, "u");
-    regexes.set(pattern, regex);
-  }
-  return regex.test(against);
-}
-
-/** Bounded by the number of patterns in the contracts. */
-const regexes = new Map<string, RegExp>();
-
-const validator = createValidator({ regexMatch });
 
 /**
  * Decodes a document as decode does, and checks the rules of its contract (protovalidate).
@@ -44,32 +25,26 @@ export function decodeValid<Desc extends DescMessage>(
 ): DecodedValid<MessageShape<Desc>> {
   const decoded = decode(schema, json, limits);
   if (!decoded.ok) return { ok: false, error: decoded.error, errors: [decoded.error] };
-  const result = validator.validate(schema, decoded.message);
-  if (result.kind === "valid") return decoded;
-  if (result.kind === "error") throw result.error;
-  const [error, ...more] = result.violations.slice(0, MAX_ERRORS).map(toWireError) as [
-    WireError,
-    ...WireError[],
-  ];
-  return { ok: false, error, errors: [error, ...more] };
+  const [error, ...more] = brokenRules(schema, decoded.message).slice(0, MAX_ERRORS).map(toWireError);
+  return error === undefined ? decoded : { ok: false, error, errors: [error, ...more] };
 }
 
-function toWireError(violation: Violation): WireError {
+function toWireError({ field, rule, message }: BrokenRule): WireError {
   return {
-    path: pointer(wirePath(violation.field)),
-    reason: violation.ruleId === "required" ? "missing_member" : "broken_rule",
-    message: violation.message === "" ? `the rule ${violation.ruleId} is broken` : violation.message,
-    rule: violation.ruleId,
+    path: pointer(wirePath(field)),
+    reason: rule === "required" ? "missing_member" : "broken_rule",
+    message: message === "" ? `the rule ${rule} is broken` : message,
+    rule,
   };
 }
 
-/** A path of fields as the steps of the document: what is inline or merged by a tag adds none. */
+/** A path of fields as the steps of the document: what is inline, merged by a tag or collected adds none. */
 export function wirePath(path: Path): Step[] {
   const steps: Step[] = [];
   for (const element of path) {
     switch (element.kind) {
       case "field":
-        if (!isInline(element.parent) && !isTagged(element)) steps.push(wireName(element));
+        if (hasStep(element)) steps.push(wireName(element));
         break;
       case "oneof":
         steps.push(...oneofSteps(element));
@@ -85,6 +60,10 @@ export function wirePath(path: Path): Step[] {
     }
   }
   return steps;
+}
+
+function hasStep(field: DescField): boolean {
+  return !isInline(field.parent) && !isTagged(field) && !fieldOptions(field).extraMembers;
 }
 
 /** A oneof's own place: its tag, or the name that its members share. */
