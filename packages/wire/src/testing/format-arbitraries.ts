@@ -44,7 +44,11 @@ function fraction(): fc.Arbitrary<string> {
   return fc.oneof(fc.constant(""), fc.stringMatching(/^\.[0-9]{1,12}$/));
 }
 
-/** RFC 3986 URIs with a scheme: of the web with all their parts, with numeric hosts, and of schemes without a host. */
+/**
+ * RFC 3986 URIs with a scheme: of the web with all their parts, with numeric hosts, and of schemes without a host. Left
+ * out are the two kinds of host that protovalidate's `uri` does not know: an IPv6 address that ends in dotted decimals,
+ * and percent-encoded bytes that are not UTF-8.
+ */
 export function uri(): fc.Arbitrary<string> {
   const path = fc.webPath();
   return fc.oneof(
@@ -54,12 +58,17 @@ export function uri(): fc.Arbitrary<string> {
       validSchemes: ["http", "https", "ftp", "wss"],
     }),
     fc.tuple(fc.ipV4(), number(0, 65535), path).map(([host, port, path]) => `http://${host}:${port}${path}`),
-    fc.tuple(fc.ipV6(), path).map(([host, path]) => `https://[${host}]${path}`),
+    fc
+      .tuple(
+        fc.ipV6().filter((host) => !host.includes(".")),
+        path,
+      )
+      .map(([host, path]) => `https://[${host}]${path}`),
     fc.uuid().map((id) => `urn:uuid:${id}`),
     fc.stringMatching(/^[a-z0-9.]{1,20}@[a-z]{1,10}\.example$/).map((address) => `mailto:${address}`),
     fc.base64String().map((bytes) => `data:application/octet-stream;base64,${bytes}`),
     fc.stringMatching(
-      /^[a-z][a-z0-9+.-]{0,8}:\/\/[a-z0-9.-]{1,12}(%[0-9A-F]{2}|\/[a-z0-9._~!$&'()*+,;=:@-]{0,6}){0,4}$/,
+      /^[a-z][a-z0-9+.-]{0,8}:\/\/[a-z0-9.-]{1,12}(\/[a-z0-9._~!$&'()*+,;=:@-]{0,6}(%[0-9A-F]{2})?){0,4}$/,
     ),
   );
 }
