@@ -1,0 +1,282 @@
+import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Transport } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import type { Bus } from "@depute/bus";
+import { type DeputeError, ErrorReason } from "@depute/core";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { HOP } from "./caller.ts";
+import { type CommonSettings, commonSettings } from "./common-settings.ts";
+import { fromConnectError } from "./errors-on-wire.ts";
+import { forwardHeaders, ownHeaders } from "./forward.ts";
+import { type Host, hostServices } from "./host.ts";
+import { createLogger } from "./log.ts";
+import { defineService, type ModuleName, type ServiceDeps, type ServiceModule } from "./module.ts";
+import { readSettings, SettingsError } from "./settings.ts";
+import { EchoService, type EchoTrace, echoClient, echoRoutes } from "./testing/echo.ts";
+
+const log = createLogger({ level: "silent", name: "test" });
+const bus: Bus = { publish() {}, subscribe: () => () => {}, close: async () => {} };
+const hosts: Host[] = [];
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "depute-host-"));
+});
+
+afterEach(async () => {
+  await Promise.all(hosts.splice(0).map((host) => host.stop()));
+  rmSync(folder, { recursive: true });
+});
+
+function common(...args: string[]): CommonSettings {
+  const settings = readSettings(commonSettings, args, { name: "test" });
+  return {
+    ...settings,
+    dataDir: join(folder, "data"),
+    gatewayPort: 0,
+    registryPort: 0,
+    tasksPort: 0,
+    tokensPort: 0,
+    drainTimeout: 50,
+  };
+}
+
+interface Seen {
+  deps?: ServiceDeps;
+  closed: boolean;
+}
+
+/** Echoes. */
+function echo(name: ModuleName, seen: Seen = { closed: false }): ServiceModule {
+  const trace: EchoTrace = { started: 0, ended: [] };
+  return defineService({
+    name,
+    settings: {},
+    descriptors: [EchoService],
+    async start(deps) {
+      seen.deps = deps;
+      return {
+        routes: echoRoutes(trace),
+        async close() {
+          seen.closed = true;
+        },
+      };
+    },
+  });
+}
+
+/** Hands what it is asked on to the tasks service, as its caller or as itself. */
+const front: ServiceModule = defineService({
+  name: "gateway",
+  settings: {},
+  descriptors: [EchoService],
+  async start(deps) {
+    const tasks = echoClient(deps.connect("tasks"));
+    return {
+      routes: (router) =>
+        void router.service(EchoService, {
+          unary: (request, context) =>
+            tasks.unary(request, {
+              headers: request.text === "own" ? ownHeaders("") : forwardHeaders(context),
+            }),
+          server: (request, context) =>
+            tasks.server(request, { signal: context.signal, headers: forwardHeaders(context) }),
+        }),
+      async close() {},
+    };
+  },
+});
+
+async function host(modules: ServiceModule[], settings: CommonSettings): Promise<Host> {
+  const hosted = modules.map((module) => ({ module, settings: {}, listen: true }));
+  const started = await hostServices({ modules: hosted, common: settings, bus, log });
+  hosts.push(started);
+  return started;
+}
+
+function overHttp(url: string | undefined): Transport {
+  return createConnectTransport({ baseUrl: url ?? "", httpVersion: "2" });
+}
+
+const failure = async (call: Promise<unknown>): Promise<DeputeError> =>
+  fromConnectError(await call.then(() => new Error("it did not fail")).catch((caught: unknown) => caught));
+
+/** The same two services in one process, and in two that know each other by address. */
+const shapes = {
+  async together(settings: CommonSettings) {
+    return (await host([front, echo("tasks")], settings)).urls.gateway;
+  },
+  async apart(settings: CommonSettings) {
+    const tasks = await host([echo("tasks")], settings);
+    return (await host([front], { ...settings, tasksUrl: tasks.urls.tasks ?? "" })).urls.gateway;
+  },
+};
+
+function secrets(): Partial<CommonSettings> {
+  const credentialsFile = join(folder, "credentials.json");
+  const sha256 = createHash("sha256").update("s3cret").digest("hex");
+  writeFileSync(credentialsFile, JSON.stringify([{ principal: "ada", sha256 }]));
+  return { auth: "required", credentialsFile, internalSecret: "between-us" };
+}
+
+describe.each(Object.entries(shapes))("services %s", (_, start) => {
+  it("reach one another, with the caller's request id", async () => {
+    const client = echoClient(overHttp(await start(common())));
+    expect((await client.unary({ text: "hello" })).text).toBe("hello");
+    const headers = { "depute-request-id": "r-1" };
+    expect((await client.unary({ do: "request id" }, { headers })).text).toBe("r-1");
+  });
+
+  it("keep a refusal's reason through the hop", async () => {
+    const client = echoClient(overHttp(await start(common())));
+    expect(await failure(client.unary({ do: "refuse" }))).toMatchObject({
+      reason: ErrorReason.TASK_NOT_FOUND,
+      metadata: { task: "t-1" },
+      violations: [{ field: "text" }],
+    });
+    expect((await failure(client.unary({ do: "crash" }))).reason).toBe(ErrorReason.INTERNAL);
+  });
+
+  it("know the caller and the address that the wire's client used", async () => {
+    const url = await start({ ...common(), ...secrets() });
+    const ask = async (headers: Record<string, string>) =>
+      JSON.parse((await echoClient(overHttp(url)).unary({ do: "caller" }, { headers })).text);
+    const htu = `${url}/depute.testing.EchoService/Unary`;
+    expect(await ask({ "x-api-key": "s3cret" })).toEqual({
+      kind: "credential",
+      principal: "ada",
+      htm: "POST",
+      htu,
+    });
+    expect(await ask({ authorization: "DPoP tok", dpop: "prf" })).toEqual({
+      kind: "bound",
+      principal: "",
+      token: "tok",
+      proof: "prf",
+      htm: "POST",
+      htu,
+    });
+  });
+
+  it("do not let a stranger speak for the platform", async () => {
+    const client = echoClient(overHttp(await start({ ...common(), ...secrets() })));
+    const headers = { [HOP.origin]: "service", [HOP.internal]: "guessed" };
+    expect((await failure(client.unary({ do: "caller" }, { headers }))).reason).toBe(
+      ErrorReason.UNAUTHENTICATED,
+    );
+  });
+
+  it("call one another as themselves", async () => {
+    const client = echoClient(overHttp(await start({ ...common(), ...secrets() })));
+    const answer = await client.unary({ text: "own", do: "caller" }, { headers: { "x-api-key": "s3cret" } });
+    expect(JSON.parse(answer.text)).toMatchObject({ kind: "local", principal: "local" });
+  });
+
+  it("pass streams on", async () => {
+    const client = echoClient(overHttp(await start(common())));
+    const texts: string[] = [];
+    for await (const { text } of client.server({ text: "n" })) texts.push(text);
+    expect(texts).toEqual(["n1", "n2", "n3"]);
+  });
+});
+
+describe("hostServices", () => {
+  it("does not wait for services that are not up; their callers are told", async () => {
+    const { urls } = await host([front], { ...common(), tasksUrl: "http://127.0.0.1:1" });
+    expect(await failure(echoClient(overHttp(urls.gateway)).unary({ text: "x" }))).toMatchObject({
+      reason: ErrorReason.DEPENDENCY_UNAVAILABLE,
+      metadata: { service: "tasks" },
+    });
+  });
+
+  it("gives UNAVAILABLE for a service of its own that has not started yet", async () => {
+    let early: Promise<unknown> | undefined;
+    const eager = defineService({
+      name: "registry",
+      settings: {},
+      descriptors: [],
+      async start(deps) {
+        early = failure(echoClient(deps.connect("tasks")).unary({}));
+        await early;
+        return { routes() {}, async close() {} };
+      },
+    });
+    const started = await host([eager, echo("tasks")], common());
+    expect(await early).toMatchObject({
+      reason: ErrorReason.DEPENDENCY_UNAVAILABLE,
+      metadata: { service: "tasks" },
+    });
+    expect((await echoClient(started.connect("tasks")).unary({ text: "now" })).text).toBe("now");
+  });
+
+  it("gives each service its dependencies", async () => {
+    const seen: Seen = { closed: false };
+    const { urls } = await host([echo("tasks", seen)], common());
+    expect(seen.deps?.publicUrl).toBe(urls.tasks);
+    expect(seen.deps?.dataDir).toBe(join(folder, "data"));
+    expect(seen.deps?.stopping.aborted).toBe(false);
+  });
+
+  it("stops once: tells, drains, closes", async () => {
+    const seen: Seen = { closed: false };
+    const started = await host([echo("tasks", seen)], common());
+    const [first, second] = [started.stop(), started.stop()];
+    expect(first).toBe(second);
+    expect(seen.deps?.stopping.aborted).toBe(true);
+    await first;
+    expect(seen.closed).toBe(true);
+    await expect(fetch(started.urls.tasks ?? "")).rejects.toThrow();
+  });
+
+  it("closes what it started when another part fails", async () => {
+    const seen: Seen = { closed: false };
+    const broken: ServiceModule = {
+      name: "registry",
+      settings: {},
+      descriptors: [],
+      start: () => Promise.reject(new Error("no store")),
+    };
+    await expect(host([echo("tasks", seen), broken], common())).rejects.toThrow("no store");
+    expect(seen.closed).toBe(true);
+    const { urls } = await host([echo("tasks")], common());
+    const taken = { ...common(), registryPort: Number(new URL(urls.tasks ?? "").port) };
+    seen.closed = false;
+    await expect(host([echo("registry", seen)], taken)).rejects.toThrow("EADDRINUSE");
+    expect(seen.closed).toBe(true);
+  });
+
+  it.each(["0.0.0.0", "::", "192.0.2.1", "example.org", ""])(
+    "refuses to serve %j openly",
+    async (address) => {
+      const start = host([echo("tasks")], { ...common(), host: address });
+      await expect(start).rejects.toThrow(SettingsError);
+      await expect(start).rejects.toThrow("DEPUTE_AUTH");
+    },
+  );
+
+  it("refuses processes apart that cannot tell one another from callers", async () => {
+    const settings = { ...common(), ...secrets(), internalSecret: "" };
+    await expect(host([echo("tasks")], settings)).rejects.toThrow("DEPUTE_INTERNAL_SECRET");
+  });
+
+  it("counts calls in its metrics", async () => {
+    const { urls, metrics } = await host([echo("tasks")], common());
+    const client = echoClient(overHttp(urls.tasks));
+    await client.unary({});
+    await client.unary({ do: "refuse" }).catch(() => {});
+    for await (const _ of client.server({}));
+    const text = await metrics.metrics();
+    const line = (method: string, code: string) =>
+      `depute_rpc_requests_total{service="depute.testing.EchoService",method="${method}",code="${code}"} 1`;
+    expect(text).toContain(line("Unary", "OK"));
+    expect(text).toContain(line("Unary", "NOT_FOUND"));
+    expect(text).toContain(line("Server", "OK"));
+    expect(text).toContain('depute_rpc_in_flight{service="depute.testing.EchoService",method="Server"} 0');
+    expect(text).toContain(
+      'depute_rpc_duration_seconds_count{service="depute.testing.EchoService",method="Unary"} 2',
+    );
+  });
+});
