@@ -1,28 +1,41 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import type { TaskRecord } from "./record.ts";
 
-/** Who looks: the principal, and whom else it may act for. */
+/** Who looks at a task, or works on it. */
 export interface Viewer {
-  readonly principal: string;
-  mayActFor(principal: string | undefined): boolean;
+  /** Whether the viewer is, or may act for, this principal; never for the empty one unless it may act for anybody. */
+  mayActFor(principal: string): boolean;
 }
 
-/** Whether a task is the viewer's to see: it created it, or it is, or may act for, the delegate. */
-export function canSee(viewer: Viewer, record: TaskRecord): boolean {
-  return isDelegator(viewer, record) || isDelegate(viewer, record);
-}
-
-/** Whether the viewer is the task's delegator, or may act for it. */
+/** Whether the task is the viewer's own, as its delegator. */
 export function isDelegator(viewer: Viewer, { task }: TaskRecord): boolean {
-  return viewer.principal === task.delegator || viewer.mayActFor(task.delegator);
+  return viewer.mayActFor(task.delegator);
 }
 
 /** Whether the viewer may work on the task for its delegate. */
 export function isDelegate(viewer: Viewer, { agentPrincipal }: TaskRecord): boolean {
-  return viewer.mayActFor(agentPrincipal === "" ? undefined : agentPrincipal);
+  return viewer.mayActFor(agentPrincipal);
 }
 
-/** What is not the caller's looks like what does not exist. */
+/**
+ * Refuses who is neither the task's delegator nor its delegate.
+ *
+ * @throws DeputeError TASK_NOT_FOUND: what is not the caller's looks like what does not exist
+ */
+export function requireVisible(viewer: Viewer, record: TaskRecord): void {
+  if (!isDelegator(viewer, record) && !isDelegate(viewer, record)) throw taskNotFound(record.task.id);
+}
+
+/**
+ * Refuses who may not work on the task.
+ *
+ * @throws DeputeError TASK_NOT_FOUND
+ */
+export function requireDelegate(viewer: Viewer, record: TaskRecord): void {
+  if (!isDelegate(viewer, record)) throw taskNotFound(record.task.id);
+}
+
+/** The refusal of a task that is not there for this caller. */
 export function taskNotFound(task: string): DeputeError {
   return new DeputeError(ErrorReason.TASK_NOT_FOUND, "no such task", { metadata: { task } });
 }

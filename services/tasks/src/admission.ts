@@ -1,0 +1,180 @@
+import { fromJson } from "@bufbuild/protobuf";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { CallOptions } from "@connectrpc/connect";
+import type { TaskContract } from "@depute/contracts/delegateos/v0/contract_pb";
+import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
+import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import type { CapabilityFull } from "@depute/contracts/nekte/v1/nekte_pb";
+import { DeputeError, ErrorReason, type FieldViolation, invalid, parseTime } from "@depute/core";
+import type { Admitted } from "./create-task.ts";
+import type { Dependencies } from "./dependencies.ts";
+import { sha256 } from "./digest.ts";
+import { checkValue, MAX_VALUE_BYTES } from "./rules/values.ts";
+import { inspectToken, notTheDelegates } from "./worker-token.ts";
+
+const JSON_NULL = fromJson(ValueSchema, null);
+
+/** Whom a draft is for, what of, and under which contract. */
+export interface Target {
+  readonly agentId: string;
+  readonly agentPrincipal: string;
+  /** Undefined for free work. */
+  readonly capability: CapabilityFull | undefined;
+  readonly contract: TaskContract | undefined;
+}
+
+/**
+ * Refuses what is wrong with a draft whatever the rest of the platform says.
+ *
+ * @throws DeputeError LIMIT_EXCEEDED, INVALID_REQUEST
+ */
+export function checkDraft(draft: TaskDraft): void {
+  if (draft.input !== undefined) checkValue(draft.input, "draft.input", MAX_VALUE_BYTES);
+  if (draft.workerToken !== "" && draft.contractId === "") {
+    throw invalid("draft.contract_id", "must name the contract that the worker token is bound to");
+  }
+  if (draft.capabilityHash !== "" && draft.capabilityId === "") {
+    throw invalid("draft.capability_hash", "is given without a capability");
+  }
+}
+
+/**
+ * Finds the delegate, the capability and the contract that a draft names.
+ *
+ * @throws DeputeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, CAPABILITY_AMBIGUOUS, VERSION_MISMATCH, CONTRACT_NOT_FOUND,
+ * DEPENDENCY_UNAVAILABLE
+ */
+export async function resolveTarget(
+  dependencies: Dependencies,
+  draft: TaskDraft,
+  options: CallOptions,
+): Promise<Target> {
+  const [delegate, contract] = await Promise.all([
+    draft.capabilityId === ""
+      ? resolveAgent(dependencies, draft.agentId, options)
+      : resolveCapability(dependencies, draft, options),
+    draft.contractId === ""
+      ? undefined
+      : dependencies.contracts.getContract({ id: draft.contractId }, options).then((found) => found.contract),
+  ]);
+  return { ...delegate, contract };
+}
+
+async function resolveAgent({ agents }: Dependencies, id: string, options: CallOptions) {
+  const { agent } = await agents.getAgent({ id }, options);
+  if (agent?.status !== AgentStatus.ACTIVE) {
+    throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: id } });
+  }
+  return { agentId: agent.id, agentPrincipal: agent.principal, capability: undefined };
+}
+
+async function resolveCapability({ discovery }: Dependencies, draft: TaskDraft, options: CallOptions) {
+  const { capabilityId, agentId, capabilityHash: hash } = draft;
+  const found = await discovery.resolveCapability({ capabilityId, agentId, hash }, options);
+  if (found.capability === undefined) throw new Error("the registry resolved a capability to nothing");
+  if (!found.hashMatches) {
+    throw new DeputeError(ErrorReason.VERSION_MISMATCH, "the capability has another version now", {
+      metadata: { capability: capabilityId, current_hash: found.capability.h },
+    });
+  }
+  return { agentId: found.agentId, agentPrincipal: found.agentPrincipal, capability: found.capability };
+}
+
+/** The resource that a token of the caller must grant. Free work is `-`, since a resource asked for is no pattern. */
+export function resourceOf({ agentId, capability }: Target): string {
+  return `${agentId}/${capability?.id ?? "-"}`;
+}
+
+/**
+ * Checks a draft against its capability, its contract and the token that its worker shall have.
+ *
+ * @throws DeputeError INPUT_SCHEMA_VIOLATION, TOKEN_DENIED, INVALID_REQUEST (the contract's time has passed),
+ * CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE
+ */
+export async function admit(
+  dependencies: Dependencies,
+  draft: TaskDraft,
+  target: Target,
+  delegator: string,
+  nowMs: number,
+  options: CallOptions,
+): Promise<Admitted> {
+  const { agentId, agentPrincipal, capability, contract } = target;
+  const contractDeadlineMs = contract && deadlineOf(contract, nowMs);
+  const [token] = await Promise.all([
+    draft.workerToken === "" ? undefined : admitToken(dependencies, draft, target, options),
+    capability?.inputSchema === undefined || capability.inputSchema.length === 0
+      ? undefined
+      : admitInput(dependencies, capability.inputSchema, draft.input, options),
+  ]);
+  const schema = capability?.outputSchema?.length ? capability.outputSchema : undefined;
+  return {
+    admission: {
+      delegator,
+      agentId,
+      agentPrincipal,
+      capabilityId: capability?.id ?? "",
+      capabilityHash: capability?.h ?? "",
+      outputSchema: schema === undefined ? "" : sha256(schema),
+      delegationId: token?.delegationId ?? "",
+      contractDeadlineMs,
+    },
+    outputSchema: schema,
+    blocks: token?.revocationIds ?? [],
+  };
+}
+
+function deadlineOf(contract: TaskContract, nowMs: number): number | undefined {
+  const text = contract.constraints?.deadline ?? "";
+  const deadlineMs = text === "" ? undefined : parseTime(text);
+  if (deadlineMs !== undefined && deadlineMs <= nowMs) {
+    throw invalid("draft.contract_id", "names a contract whose deadline has passed");
+  }
+  return deadlineMs;
+}
+
+async function admitToken(
+  { tokens }: Dependencies,
+  draft: TaskDraft,
+  { agentPrincipal, contract }: Target,
+  options: CallOptions,
+) {
+  const requiredCapabilities = contract?.constraints?.requiredCapabilities ?? [];
+  const question = { token: draft.workerToken, contractId: draft.contractId, requiredCapabilities };
+  const token = await inspectToken(tokens, question, options);
+  if (agentPrincipal === "" || token.delegatee !== agentPrincipal) throw notTheDelegates();
+  return token;
+}
+
+async function admitInput(
+  dependencies: Dependencies,
+  schema: Uint8Array,
+  input: Value | undefined,
+  options: CallOptions,
+): Promise<void> {
+  const violations = await schemaViolations(dependencies, schema, input ?? JSON_NULL, "draft.input", options);
+  if (violations.length === 0) return;
+  throw new DeputeError(
+    ErrorReason.INPUT_SCHEMA_VIOLATION,
+    "the input does not fit the capability's schema",
+    { violations },
+  );
+}
+
+/**
+ * Where a value breaks a schema of a user's; such schemas run nowhere but in the verifier.
+ *
+ * @param schema JSON in UTF-8
+ * @param field where the value stands in the request; the JSON pointer into it is appended
+ */
+export async function schemaViolations(
+  { verification }: Dependencies,
+  schema: Uint8Array,
+  value: Value,
+  field: string,
+  options: CallOptions,
+): Promise<FieldViolation[]> {
+  const parsed = fromJson(ValueSchema, JSON.parse(new TextDecoder().decode(schema)));
+  const { violations } = await verification.checkSchema({ schema: parsed, value }, options);
+  return violations.map(({ path, message }) => ({ field: `${field}${path}`, description: message }));
+}

@@ -1,0 +1,69 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { TaskAcceptedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import {
+  type Assignment,
+  AssignmentSchema,
+  LeaseSchema,
+} from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { toTimestamp } from "@depute/core";
+import type { WriteTx } from "@depute/store";
+import type { Engine } from "./engine.ts";
+import { advance } from "./rules/advance.ts";
+import { heartbeatIntervalMs } from "./rules/limits.ts";
+import type { TaskRecord } from "./rules/record.ts";
+import { readInput } from "./store/input-rows.ts";
+import { countHeld, type QueueFilter, waitingTasks } from "./store/queue-rows.ts";
+
+/** A worker's stream. */
+export interface WorkerStream extends QueueFilter {
+  /** Tells streams apart; never used twice. */
+  readonly holder: string;
+  /** The name that the worker gives itself. */
+  readonly worker: string;
+  /** Leases that it may hold at once. */
+  readonly capacity: number;
+}
+
+/** Tasks claimed in one transaction at most, so that one worker does not hold up the others. */
+export const CLAIM_BATCH = 16;
+
+/**
+ * Hands waiting tasks to a worker, oldest first, as far as it has room for them. The store decides between workers that
+ * ask at the same time: a task is given to one of them.
+ */
+export async function claim(engine: Engine, stream: WorkerStream, limit: number): Promise<Assignment[]> {
+  const atMost = Math.min(limit, CLAIM_BATCH);
+  // Most looks find nothing, and those must not queue with the writers.
+  const worth = await engine.store.read(async (tx) => {
+    if ((await countHeld(tx, stream.holder)) >= stream.capacity) return false;
+    return (await waitingTasks(tx, stream, engine.clock.now(), 1)).length > 0;
+  });
+  if (!worth) return [];
+  return engine.store.write(async (tx) => {
+    const room = Math.min(atMost, stream.capacity - (await countHeld(tx, stream.holder)));
+    if (room <= 0) return [];
+    const assignments: Assignment[] = [];
+    for (const taskId of await waitingTasks(tx, stream, engine.clock.now(), room)) {
+      const record = await engine.changeWithin(tx, taskId, (before, nowMs) => {
+        const attempt = before.task.attempt + 1;
+        const value = create(TaskAcceptedSchema, { worker: stream.worker, attempt });
+        const step = { payload: { case: "accepted", value }, by: "worker", holder: stream.holder } as const;
+        return advance(before, step, nowMs);
+      });
+      assignments.push(await assignmentOf(tx, record));
+    }
+    return assignments;
+  });
+}
+
+async function assignmentOf(tx: WriteTx, { task, epoch, hold }: TaskRecord): Promise<Assignment> {
+  const { input, workerToken } = await readInput(tx, task.id);
+  return create(AssignmentSchema, {
+    lease: create(LeaseSchema, { taskId: task.id, epoch: BigInt(epoch) }),
+    task: input === undefined ? task : { ...task, input },
+    heartbeatInterval: durationFromMs(heartbeatIntervalMs(task)),
+    ...(hold && { leaseExpireTime: toTimestamp(hold.leaseExpireMs) }),
+    workerToken,
+  });
+}

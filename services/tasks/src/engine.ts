@@ -1,0 +1,136 @@
+import type { Bus } from "@depute/bus";
+import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
+import type { Clock } from "@depute/core";
+import type { ReadTx, Store, WriteTx } from "@depute/store";
+import { type Advance, advanceByTime } from "./rules/advance.ts";
+import { nextDeadline } from "./rules/limits.ts";
+import type { TaskRecord } from "./rules/record.ts";
+import { isTerminal } from "./rules/state-machine.ts";
+import { taskNotFound } from "./rules/visibility.ts";
+import { deleteBlocks } from "./store/block-rows.ts";
+import { insertEvent, readEvents } from "./store/event-rows.ts";
+import { readInput } from "./store/input-rows.ts";
+import { deleteReports } from "./store/request-rows.ts";
+import { dueTasks, earliestDeadline, readTask, updateLease, updateTask } from "./store/task-rows.ts";
+import { ASSIGNMENT_TOPIC, TASK_TOPIC } from "./wake-ups.ts";
+
+export interface EngineOptions {
+  readonly store: Store;
+  readonly bus: Bus;
+  readonly clock: Clock;
+}
+
+/** What a change makes of a task; it may await calls of `tx` and nothing else. */
+export type Decide = (record: TaskRecord, nowMs: number, tx: WriteTx) => Promise<Advance> | Advance;
+
+/** Reads tasks, and changes them: event and state in one transaction, wake-ups after it. */
+export class Engine {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly #bus: Bus;
+  #onDeadline: (atMs: number) => void = () => {};
+
+  constructor({ store, bus, clock }: EngineOptions) {
+    this.store = store;
+    this.clock = clock;
+    this.#bus = bus;
+  }
+
+  /** Tells the listener about each deadline that a change set. */
+  onDeadline(listener: (atMs: number) => void): void {
+    this.#onDeadline = listener;
+  }
+
+  /** A task's record, as it is stored. */
+  async find(taskId: string): Promise<TaskRecord | undefined> {
+    return this.store.read((tx) => readTask(tx, taskId));
+  }
+
+  /** Up to `limit` events of a task after a sequence, in order. */
+  async events(taskId: string, after: bigint, limit: number): Promise<TaskEvent[]> {
+    return this.store.read((tx) => readEvents(tx, taskId, after, limit));
+  }
+
+  /** Ids of up to `limit` tasks of which a time limit has passed. */
+  async due(limit: number): Promise<string[]> {
+    const nowMs = this.clock.now();
+    return this.store.read((tx) => dueTasks(tx, nowMs, limit));
+  }
+
+  /** The earliest deadline of all tasks, epoch milliseconds. */
+  async earliestDeadline(): Promise<number | undefined> {
+    return this.store.read(earliestDeadline);
+  }
+
+  /**
+   * Changes a task. The time limits that have passed are applied first, so `decide` sees what is true at this moment.
+   *
+   * @throws DeputeError TASK_NOT_FOUND, and what `decide` throws; nothing is stored then
+   */
+  async change(taskId: string, decide: Decide): Promise<TaskRecord> {
+    return this.store.write((tx) => this.changeWithin(tx, taskId, decide));
+  }
+
+  /** As `change`, within a transaction. */
+  async changeWithin(tx: WriteTx, taskId: string, decide: Decide): Promise<TaskRecord> {
+    const nowMs = this.clock.now();
+    const before = await readTask(tx, taskId);
+    if (before === undefined) throw taskNotFound(taskId);
+    const timed = advanceByTime(before, nowMs);
+    const { record, events } = await decide(timed.record, nowMs, tx);
+    await this.#put(tx, before, { record, events: [...timed.events, ...events] });
+    return record;
+  }
+
+  /** Applies the time limits that have passed, of up to as many tasks as are named, in one transaction. */
+  async applyTime(taskIds: readonly string[]): Promise<void> {
+    await this.store.write(async (tx) => {
+      for (const taskId of taskIds) {
+        await this.changeWithin(tx, taskId, (record) => ({ record, events: [] }));
+      }
+    });
+  }
+
+  /** To be called once in the transaction that stores new events: wakes who waits for them. */
+  announce(tx: WriteTx, record: TaskRecord): void {
+    const deadline = nextDeadline(record);
+    tx.afterCommit(() => {
+      this.#bus.publish(TASK_TOPIC, record.task.id);
+      // A task that waits is work for somebody, and one that a worker let go leaves room for the next.
+      if (record.hold === undefined) this.#bus.publish(ASSIGNMENT_TOPIC, record.task.agentId);
+      if (deadline !== undefined) this.#onDeadline(deadline.atMs);
+    });
+  }
+
+  async #put(tx: WriteTx, before: TaskRecord, { record, events }: Advance): Promise<void> {
+    if (events.length === 0) {
+      if (record !== before) await updateLease(tx, record);
+      return;
+    }
+    if (!(await updateTask(tx, before, record))) {
+      throw new Error(`task ${record.task.id} changed within the transaction that changes it`);
+    }
+    for (const event of events) await insertEvent(tx, event);
+    if (record.hold === undefined && record.epoch > 0) await deleteReports(tx, record.task.id);
+    if (isTerminal(record.task.status) && record.task.delegationId !== "") {
+      await deleteBlocks(tx, record.task.id);
+    }
+    this.announce(tx, record);
+  }
+}
+
+/** The task with its input and, where it completed, its output, as its delegator and its delegate see it. */
+export async function wholeTask(tx: ReadTx, { task }: TaskRecord): Promise<Task> {
+  const { input } = await readInput(tx, task.id);
+  const whole: Task = { ...task };
+  if (input !== undefined) whole.input = input;
+  // The output stands in the log; the terminal event is the last.
+  const last = isTerminal(task.status)
+    ? (await readEvents(tx, task.id, task.lastSequence - 1n, 1))[0]
+    : undefined;
+  if (last?.payload.case === "completed" && last.payload.value.output !== undefined) {
+    whole.output = last.payload.value.output;
+  }
+  return whole;
+}

@@ -1,0 +1,53 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
+import type {
+  Assignment,
+  WatchAssignmentsRequest,
+} from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { DeputeError, ErrorReason, newId } from "@depute/core";
+import { follow, linkSignals } from "@depute/service";
+import { CLAIM_BATCH, claim, type WorkerStream } from "../claim.ts";
+import { callerOf, callOptions, type TasksContext } from "./context.ts";
+
+/**
+ * Hands work to a worker as it comes, as far as the worker has room. The leases outlive the stream: they end when the
+ * worker ends them or falls silent.
+ *
+ * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
+ */
+export async function* watchAssignments(
+  tasks: TasksContext,
+  request: WatchAssignmentsRequest,
+  context: HandlerContext,
+): AsyncGenerator<{ assignment: Assignment }, void, undefined> {
+  const { engine, dependencies, assignmentWakeUps, timers, pollMs, stopping } = tasks;
+  const { agentId, worker, capacity, capabilityIds } = request;
+  const caller = await callerOf(tasks, context);
+  const { agent } = await dependencies.agents.getAgent({ id: agentId }, callOptions(tasks, context));
+  if (agent?.status !== AgentStatus.ACTIVE) {
+    throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: agentId } });
+  }
+  if (!caller.mayActFor(agent.principal)) {
+    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent itself can take its work");
+  }
+  const stream: WorkerStream = { agentId, worker, capacity: capacity || 1, capabilityIds, holder: newId() };
+  const link = linkSignals(context.signal, stopping);
+  // What is handed out on this stream is a log of its own: each assignment comes after the one before.
+  let given = 0;
+  try {
+    const log = follow({
+      read: async (_after: number, limit) =>
+        (await claim(engine, stream, limit)).map((assignment) => ({ number: ++given, assignment })),
+      position: (item) => item.number,
+      after: 0,
+      wake: (listener) => assignmentWakeUps.on(agentId, listener),
+      pollMs,
+      timers,
+      signal: link.signal,
+      batch: CLAIM_BATCH,
+    });
+    for await (const { assignment } of log) yield { assignment };
+  } finally {
+    link.release();
+  }
+}

@@ -1,0 +1,155 @@
+import { create } from "@bufbuild/protobuf";
+import type { Value } from "@bufbuild/protobuf/wkt";
+import type { CallOptions, HandlerContext } from "@connectrpc/connect";
+import {
+  VerificationMethod,
+  VerificationMethodSchema,
+} from "@depute/contracts/delegateos/v0/verification_pb";
+import { TaskCompletedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import {
+  type Task,
+  type TaskOutput,
+  TaskStatus,
+  type TaskVerification,
+  TaskVerificationSchema,
+} from "@depute/contracts/depute/tasks/v1/task_pb";
+import type { CompleteAssignmentRequest, Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import { reasonOf } from "@depute/service";
+import { schemaViolations } from "../admission.ts";
+import { advance, type Step } from "../rules/advance.ts";
+import { failureOf } from "../rules/apply-event.ts";
+import { isSettledBy, requireLease } from "../rules/lease.ts";
+import type { TaskRecord } from "../rules/record.ts";
+import { stateConflict } from "../rules/state-machine.ts";
+import { checkValue, MAX_VALUE_BYTES } from "../rules/values.ts";
+import { requireDelegate } from "../rules/visibility.ts";
+import { readOutputSchema } from "../store/input-rows.ts";
+import { callerOf, callOptions, findVisible, type TasksContext } from "./context.ts";
+import { readWhole } from "./task-service.ts";
+import { requireSoundToken } from "./token-check.ts";
+
+type FullOutput = TaskOutput & { full: Value };
+
+/** The failure's word when a result did not pass its contract. */
+const VERIFICATION_FAILED = "VERIFICATION_FAILED";
+
+/**
+ * Ends a task with its result. What has to be asked of others is asked before the transaction, which then looks at the
+ * lease again: a result that took too long to check is a stale worker's.
+ *
+ * @returns the task: completed, or failed when the result did not pass its contract
+ */
+export async function completeAssignment(
+  tasks: TasksContext,
+  lease: Lease,
+  request: CompleteAssignmentRequest,
+  context: HandlerContext,
+): Promise<Task> {
+  const output = checkedOutput(request.output);
+  const caller = await callerOf(tasks, context);
+  const found = await findVisible(tasks, caller, lease.taskId);
+  requireDelegate(caller, found);
+  if (!isSettledBy(found, lease, "complete")) {
+    requireLease(found, lease);
+    if (found.task.status !== TaskStatus.RUNNING) {
+      throw stateConflict(lease.taskId, found.task.status, TaskStatus.COMPLETED);
+    }
+    const options = callOptions(tasks, context);
+    await requireOutputSchema(tasks, found, output, options);
+    await requireSoundToken(tasks, found, lease, options);
+    const verification = await verify(tasks, found.task, output, options);
+    const step = completionStep(request, output, verification);
+    await tasks.engine.change(lease.taskId, (before, nowMs) => {
+      if (isSettledBy(before, lease, "complete")) return { record: before, events: [] };
+      requireLease(before, lease);
+      return advance(before, step, nowMs);
+    });
+  }
+  return readWhole(tasks, lease.taskId);
+}
+
+function checkedOutput(output: TaskOutput | undefined): FullOutput {
+  const full = output?.full;
+  if (output === undefined || full === undefined) throw invalid("output.full", "is required");
+  checkValue(full, "output.full", MAX_VALUE_BYTES);
+  if (output.compact !== undefined) checkValue(output.compact, "output.compact", MAX_VALUE_BYTES);
+  return { ...output, full };
+}
+
+async function requireOutputSchema(
+  { engine, dependencies }: TasksContext,
+  { outputSchema }: TaskRecord,
+  { full }: FullOutput,
+  options: CallOptions,
+): Promise<void> {
+  if (outputSchema === "") return;
+  const schema = await engine.store.read((tx) => readOutputSchema(tx, outputSchema));
+  if (schema === undefined) throw new Error(`the output schema ${outputSchema} is not there`);
+  const violations = await schemaViolations(dependencies, schema, full, "output.full", options);
+  if (violations.length === 0) return;
+  throw new DeputeError(
+    ErrorReason.OUTPUT_SCHEMA_VIOLATION,
+    "the output does not fit the capability's schema",
+    { violations },
+  );
+}
+
+/** The outcome of the contract's check; undefined without a contract. */
+async function verify(
+  { dependencies }: TasksContext,
+  { contractId }: Task,
+  { full }: FullOutput,
+  options: CallOptions,
+): Promise<TaskVerification | undefined> {
+  if (contractId === "") return undefined;
+  try {
+    const { method, result } = await dependencies.verification.checkOutput(
+      { contractId, output: full },
+      options,
+    );
+    return create(TaskVerificationSchema, {
+      method: methodName(method),
+      passed: result?.passed === true,
+      details: result?.details ?? "",
+      ...(result?.score === undefined ? {} : { score: result.score }),
+    });
+  } catch (error) {
+    // A check that could not run to its end has not passed.
+    if (reasonOf(error) !== ErrorReason.CHECK_TIMEOUT) throw error;
+    const { contract } = await dependencies.contracts.getContract({ id: contractId }, options);
+    const method = contract?.verification?.method ?? VerificationMethod.UNSPECIFIED;
+    return create(TaskVerificationSchema, {
+      method: methodName(method),
+      details: "the check was stopped at its time limit",
+    });
+  }
+}
+
+function completionStep(
+  { usage, attestationId }: CompleteAssignmentRequest,
+  output: TaskOutput,
+  verification: TaskVerification | undefined,
+): Step {
+  const common = { by: "worker", settles: "complete" } as const;
+  if (verification?.passed === false) {
+    const value = failureOf(
+      VERIFICATION_FAILED,
+      verification.details || "the result did not pass its contract",
+    );
+    return { ...common, payload: { case: "failed", value }, verification };
+  }
+  const value = create(TaskCompletedSchema, {
+    output,
+    attestationId,
+    ...(usage && { usage }),
+    ...(verification && { verification }),
+  });
+  return { ...common, payload: { case: "completed", value } };
+}
+
+/** A method as DelegateOS writes it: `deterministic_check`. */
+function methodName(method: VerificationMethod): string {
+  const name = VerificationMethodSchema.value[method]?.name ?? "";
+  return name.replace("VERIFICATION_METHOD_", "").toLowerCase();
+}

@@ -1,0 +1,67 @@
+import type { CallOptions, HandlerContext } from "@connectrpc/connect";
+import type { Clock, Timers } from "@depute/core";
+import { type Authority, type Identity, mayActFor, ownOptions } from "@depute/service";
+import type { Dependencies } from "../dependencies.ts";
+import type { Engine } from "../engine.ts";
+import type { TaskRecord } from "../rules/record.ts";
+import { requireVisible, taskNotFound, type Viewer } from "../rules/visibility.ts";
+import type { WakeUps } from "../wake-ups.ts";
+import type { WatchOptions } from "../watch.ts";
+
+/** What the handlers work with. */
+export interface TasksContext {
+  readonly engine: Engine;
+  readonly authority: Authority;
+  readonly dependencies: Dependencies;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly taskWakeUps: WakeUps;
+  readonly assignmentWakeUps: WakeUps;
+  /** Milliseconds between looks of a stream that nothing wakes. */
+  readonly pollMs: number;
+  /** Aborts when the process drains. */
+  readonly stopping: AbortSignal;
+}
+
+/** A caller, as one who looks at tasks. */
+export interface Caller extends Viewer {
+  readonly principal: string;
+}
+
+/** Who calls. */
+export async function callerOf({ authority }: TasksContext, context: HandlerContext): Promise<Caller> {
+  return asCaller(await authority.identify(context));
+}
+
+export function asCaller(identity: Identity): Caller {
+  return {
+    principal: identity.principal,
+    mayActFor: (principal) => mayActFor(identity, principal),
+  };
+}
+
+/** The options of this service's own calls while it serves one. */
+export function callOptions({ clock }: TasksContext, context: HandlerContext): CallOptions {
+  return ownOptions(context, clock);
+}
+
+/**
+ * A task that the caller may see.
+ *
+ * @throws DeputeError TASK_NOT_FOUND
+ */
+export async function findVisible(
+  { engine }: TasksContext,
+  viewer: Viewer,
+  taskId: string,
+): Promise<TaskRecord> {
+  const record = await engine.find(taskId);
+  if (record === undefined) throw taskNotFound(taskId);
+  requireVisible(viewer, record);
+  return record;
+}
+
+export function watchOptions(tasks: TasksContext): WatchOptions {
+  const { engine, taskWakeUps: wakeUps, timers, pollMs, stopping } = tasks;
+  return { engine, wakeUps, timers, pollMs, stopping };
+}

@@ -1,0 +1,56 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type {
+  CreateTaskRequest,
+  DelegateTaskRequest,
+} from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { invalid } from "@depute/core";
+import { admit, checkDraft, resolveTarget, resourceOf, type Target } from "../admission.ts";
+import { type CreateRequest, createTask, findCreated } from "../create-task.ts";
+import { draftDigest } from "../digest.ts";
+import { asCaller, callerOf, callOptions, type TasksContext } from "./context.ts";
+
+/** The right that a token of a delegator has to grant. */
+export const DELEGATE_RIGHT = { namespace: "depute:tasks", action: "delegate" } as const;
+
+/**
+ * Hands over work, once for each request id and each external id of a caller.
+ *
+ * @returns the id of the new task, or of the one that was there
+ */
+export async function handOver(
+  tasks: TasksContext,
+  { requestId, draft }: CreateTaskRequest | DelegateTaskRequest,
+  context: HandlerContext,
+): Promise<string> {
+  const { engine, authority, dependencies, clock } = tasks;
+  if (draft === undefined) throw invalid("draft", "is required");
+  checkDraft(draft);
+  const digest = draftDigest(draft);
+  const options = callOptions(tasks, context);
+  const knownTo = (delegator: string) => {
+    const request: CreateRequest = { delegator, requestId, draft, digest };
+    return engine.store.read((tx) => findCreated(tx, request));
+  };
+
+  // A holder proof counts once, so a call asks the tokens service once: for the right, which the target is part of. Only
+  // when there is no such target any more, it asks who calls, for the task may have been created while there was one.
+  let target: Target;
+  try {
+    target = await resolveTarget(dependencies, draft, options);
+  } catch (error) {
+    const known = await knownTo((await callerOf(tasks, context)).principal);
+    if (known !== undefined) return known;
+    throw error;
+  }
+  const binding = target.contract && {
+    contractId: target.contract.id,
+    requiredCapabilities: target.contract.constraints?.requiredCapabilities ?? [],
+  };
+  const right = { ...DELEGATE_RIGHT, resource: resourceOf(target) };
+  const { principal } = asCaller(await authority.authorise(context, right, binding));
+  const known = await knownTo(principal);
+  if (known !== undefined) return known;
+  const admitted = await admit(dependencies, draft, target, principal, clock.now(), options);
+  const created = await createTask(engine, { delegator: principal, requestId, draft, digest }, admitted);
+  return created.taskId;
+}

@@ -1,0 +1,100 @@
+import { create } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { TaskCancelledSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import type { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { DeputeError, ErrorReason } from "@depute/core";
+import { wholeTask } from "../engine.ts";
+import { advance } from "../rules/advance.ts";
+import { isTerminal, statusName } from "../rules/state-machine.ts";
+import { isDelegator, requireVisible, taskNotFound } from "../rules/visibility.ts";
+import { readEvents } from "../store/event-rows.ts";
+import { findByExternalId, readTask } from "../store/task-rows.ts";
+import { watchTask } from "../watch.ts";
+import { callerOf, findVisible, type TasksContext, watchOptions } from "./context.ts";
+import { handOver } from "./create.ts";
+import { listPage } from "./list.ts";
+
+/** What delegators call. */
+export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService> {
+  const { engine } = tasks;
+  return {
+    async createTask(request, context) {
+      const taskId = await handOver(tasks, request, context);
+      return { task: await readWhole(tasks, taskId) };
+    },
+
+    async *delegateTask(request, context) {
+      const taskId = await handOver(tasks, request, context);
+      const record = await engine.find(taskId);
+      if (record === undefined) throw taskNotFound(taskId);
+      for await (const event of watchTask(watchOptions(tasks), record, 0n, context)) yield { event };
+    },
+
+    async getTask({ name }, context) {
+      const caller = await callerOf(tasks, context);
+      const task = await engine.store.read(async (tx) => {
+        const id =
+          name.case === "externalId"
+            ? (await findByExternalId(tx, caller.principal, name.value))?.task_id
+            : name.value;
+        const record = id === undefined ? undefined : await readTask(tx, id);
+        if (record === undefined) throw taskNotFound(name.value ?? "");
+        requireVisible(caller, record);
+        return wholeTask(tx, record);
+      });
+      return { task };
+    },
+
+    async listTasks(request, context) {
+      const caller = await callerOf(tasks, context);
+      return engine.store.read((tx) => listPage(tx, caller.principal, request));
+    },
+
+    async *watchTask({ taskId, afterSequence }, context) {
+      const caller = await callerOf(tasks, context);
+      const record = await findVisible(tasks, caller, taskId);
+      for await (const event of watchTask(watchOptions(tasks), record, afterSequence, context)) {
+        yield { event };
+      }
+    },
+
+    async cancelTask({ taskId, reason }, context) {
+      const caller = await callerOf(tasks, context);
+      let previousStatus: TaskStatus = TaskStatus.UNSPECIFIED;
+      const record = await engine.change(taskId, async (before, nowMs, tx) => {
+        const { task } = before;
+        requireVisible(caller, before);
+        if (!isDelegator(caller, before)) {
+          throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only its delegator can cancel a task");
+        }
+        if (task.status === TaskStatus.CANCELLED) {
+          const [last] = await readEvents(tx, taskId, task.lastSequence - 1n, 1);
+          previousStatus = last?.previousStatus ?? TaskStatus.UNSPECIFIED;
+          return { record: before, events: [] };
+        }
+        if (isTerminal(task.status)) throw notCancellable(taskId, task.status);
+        previousStatus = task.status;
+        const value = create(TaskCancelledSchema, { reason });
+        return advance(before, { payload: { case: "cancelled", value }, by: "delegator" }, nowMs);
+      });
+      return { task: await readWhole(tasks, record.task.id), previousStatus };
+    },
+  };
+}
+
+/** The whole of a task that is there. */
+export async function readWhole({ engine }: TasksContext, taskId: string) {
+  return engine.store.read(async (tx) => {
+    const record = await readTask(tx, taskId);
+    if (record === undefined) throw taskNotFound(taskId);
+    return wholeTask(tx, record);
+  });
+}
+
+function notCancellable(task: string, status: TaskStatus): DeputeError {
+  const name = statusName(status);
+  return new DeputeError(ErrorReason.TASK_NOT_CANCELLABLE, `the task has already ended: it is ${name}`, {
+    metadata: { task, status: name },
+  });
+}

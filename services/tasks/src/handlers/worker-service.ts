@@ -1,0 +1,146 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { TaskPartialSchema, TaskStartedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { type Task, type TaskFailure, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import {
+  type Lease,
+  WorkerDirective,
+  type WorkerService,
+} from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { invalid, toTimestamp } from "@depute/core";
+import { advance, extendLease, type Step } from "../rules/advance.ts";
+import { isOver, isSettledBy, requireLease } from "../rules/lease.ts";
+import type { Settlement, TaskRecord } from "../rules/record.ts";
+import { afterFailedAttempt, afterRelease } from "../rules/retry.ts";
+import { statusName } from "../rules/state-machine.ts";
+import { checkValue, MAX_PARTIAL_BYTES } from "../rules/values.ts";
+import { requireDelegate } from "../rules/visibility.ts";
+import { watchAssignments } from "./assignments.ts";
+import { completeAssignment } from "./complete.ts";
+import { callerOf, callOptions, findVisible, type TasksContext } from "./context.ts";
+import { report } from "./report.ts";
+import { readWhole } from "./task-service.ts";
+import { requireSoundToken } from "./token-check.ts";
+
+/** What workers call. */
+export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerService> {
+  const { engine } = tasks;
+  return {
+    watchAssignments: (request, context) => watchAssignments(tasks, request, context),
+
+    async startAssignment(request, context) {
+      const lease = leaseOf(request);
+      const caller = await callerOf(tasks, context);
+      const found = await findVisible(tasks, caller, lease.taskId);
+      requireDelegate(caller, found);
+      requireLease(found, lease);
+      await requireSoundToken(tasks, found, lease, callOptions(tasks, context));
+      const record = await engine.change(lease.taskId, (before, nowMs) => {
+        requireLease(before, lease);
+        if (before.task.status === TaskStatus.RUNNING) {
+          return { record: extendLease(before, nowMs), events: [] };
+        }
+        const value = create(TaskStartedSchema, { attempt: before.task.attempt });
+        const { record, events } = advance(
+          before,
+          { payload: { case: "started", value }, by: "worker" },
+          nowMs,
+        );
+        return { record: extendLease(record, nowMs), events };
+      });
+      return leaseExpiry(record);
+    },
+
+    async heartbeatAssignment(request, context) {
+      const lease = leaseOf(request);
+      const caller = await callerOf(tasks, context);
+      const record = await engine.change(lease.taskId, (before, nowMs) => {
+        requireDelegate(caller, before);
+        if (isOver(before, lease)) return { record: before, events: [] };
+        requireLease(before, lease);
+        return { record: extendLease(before, nowMs), events: [] };
+      });
+      if (isOver(record, lease)) return { directive: WorkerDirective.STOP, reason: endReason(record.task) };
+      return { directive: WorkerDirective.CONTINUE, ...leaseExpiry(record) };
+    },
+
+    async reportProgress(request, context) {
+      const { progress: value, requestId } = request;
+      if (value === undefined) throw invalid("progress", "is required");
+      const caller = await callerOf(tasks, context);
+      const payload = { case: "progress", value } as const;
+      const sequence = await report(tasks, caller, { lease: leaseOf(request), requestId, payload });
+      return { sequence, directive: WorkerDirective.CONTINUE };
+    },
+
+    async reportPartial(request, context) {
+      const { output, requestId, resolvedLevel } = request;
+      if (output === undefined) throw invalid("output", "is required");
+      checkValue(output, "output", MAX_PARTIAL_BYTES);
+      const caller = await callerOf(tasks, context);
+      const value = create(TaskPartialSchema, { output, resolvedLevel: resolvedLevel || "compact" });
+      const payload = { case: "partial", value } as const;
+      const sequence = await report(tasks, caller, { lease: leaseOf(request), requestId, payload });
+      return { sequence, directive: WorkerDirective.CONTINUE };
+    },
+
+    async completeAssignment(request, context) {
+      return { task: await completeAssignment(tasks, leaseOf(request), request, context) };
+    },
+
+    async failAssignment(request, context) {
+      const failure = failureOfRequest(request);
+      const step = (task: Task): Step => ({ payload: afterFailedAttempt(task, failure), by: "worker" });
+      return { task: await settle(tasks, leaseOf(request), "fail", step, context) };
+    },
+
+    async rejectAssignment(request, context) {
+      const value = failureOfRequest(request);
+      const step = (): Step => ({ payload: { case: "rejected", value }, by: "worker" });
+      return { task: await settle(tasks, leaseOf(request), "reject", step, context) };
+    },
+
+    async releaseAssignment(request, context) {
+      const step = (task: Task): Step => ({ payload: afterRelease(task), by: "worker" });
+      return { task: await settle(tasks, leaseOf(request), "release", step, context) };
+    },
+  };
+}
+
+/** Ends a worker's hold by a step; repeating the call is answered and does nothing. */
+async function settle(
+  tasks: TasksContext,
+  lease: Lease,
+  by: Settlement,
+  step: (task: Task) => Step,
+  context: HandlerContext,
+): Promise<Task> {
+  const caller = await callerOf(tasks, context);
+  const record = await tasks.engine.change(lease.taskId, (before, nowMs) => {
+    requireDelegate(caller, before);
+    if (isSettledBy(before, lease, by)) return { record: before, events: [] };
+    requireLease(before, lease);
+    return advance(before, { ...step(before.task), settles: by }, nowMs);
+  });
+  return readWhole(tasks, record.task.id);
+}
+
+function leaseOf({ lease }: { lease?: Lease | undefined }): Lease {
+  if (lease === undefined) throw invalid("lease", "is required");
+  return lease;
+}
+
+function failureOfRequest({ failure }: { failure?: TaskFailure | undefined }): TaskFailure {
+  if (failure === undefined) throw invalid("failure", "is required");
+  return failure;
+}
+
+function leaseExpiry({ hold }: TaskRecord) {
+  return hold === undefined ? {} : { leaseExpireTime: toTimestamp(hold.leaseExpireMs) };
+}
+
+/** Why a worker has to stop: the failure's word and message, or the status of a task that ended well. */
+function endReason({ status, failure }: Task): string {
+  if (failure === undefined) return statusName(status).toUpperCase();
+  return failure.message === "" ? failure.reason : `${failure.reason}: ${failure.message}`;
+}

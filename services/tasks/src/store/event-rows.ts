@@ -1,0 +1,25 @@
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { type TaskEvent, TaskEventSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import type { ReadTx, WriteTx } from "@depute/store";
+
+export async function insertEvent(tx: WriteTx, event: TaskEvent): Promise<void> {
+  await tx.run("INSERT INTO task_events (task_id, sequence, event) VALUES (?, ?, ?)", [
+    event.taskId,
+    event.sequence,
+    toBinary(TaskEventSchema, event),
+  ]);
+}
+
+/** Up to `limit` events of a task's log after a sequence, in order. */
+export async function readEvents(
+  tx: ReadTx,
+  taskId: string,
+  after: bigint,
+  limit: number,
+): Promise<TaskEvent[]> {
+  const rows = await tx.all<{ event: Uint8Array }>(
+    "SELECT event FROM task_events WHERE task_id = ? AND sequence > ? ORDER BY sequence LIMIT ?",
+    [taskId, after, limit],
+  );
+  return rows.map((row) => fromBinary(TaskEventSchema, row.event));
+}

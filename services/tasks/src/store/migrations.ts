@@ -1,0 +1,86 @@
+import type { Migration } from "@depute/store";
+
+// Partial indexes keep the queue, the deadlines and the holders as small as what is open, however many tasks have ended.
+const TASKS = `
+CREATE TABLE tasks (
+  task_id TEXT PRIMARY KEY,
+  delegator TEXT NOT NULL,
+  external_id TEXT NOT NULL,
+  draft_digest TEXT NOT NULL,
+  correlation_id TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  agent_principal TEXT NOT NULL,
+  capability_id TEXT NOT NULL,
+  output_schema TEXT NOT NULL,
+  create_ms BIGINT NOT NULL,
+  status BIGINT NOT NULL,
+  last_sequence BIGINT NOT NULL,
+  queued_ms BIGINT NOT NULL,
+  epoch BIGINT NOT NULL,
+  holder TEXT,
+  lease_expire_ms BIGINT,
+  attempt_deadline_ms BIGINT,
+  settled_by TEXT,
+  settled_epoch BIGINT,
+  next_deadline_ms BIGINT,
+  task BLOB NOT NULL
+);
+CREATE UNIQUE INDEX tasks_by_external_id ON tasks (delegator, external_id) WHERE external_id <> '';
+CREATE INDEX tasks_by_delegator ON tasks (delegator, create_ms, task_id);
+CREATE INDEX tasks_by_correlation ON tasks (delegator, correlation_id, create_ms, task_id);
+CREATE INDEX tasks_by_agent ON tasks (delegator, agent_id, create_ms, task_id);
+CREATE INDEX tasks_queue ON tasks (agent_id, create_ms, task_id) WHERE status = 1;
+CREATE INDEX tasks_queue_by_capability ON tasks (agent_id, capability_id, create_ms, task_id) WHERE status = 1;
+CREATE INDEX tasks_by_deadline ON tasks (next_deadline_ms, task_id) WHERE next_deadline_ms IS NOT NULL;
+CREATE INDEX tasks_by_holder ON tasks (holder) WHERE holder IS NOT NULL;
+
+CREATE TABLE task_inputs (
+  task_id TEXT PRIMARY KEY,
+  input BLOB,
+  worker_token TEXT NOT NULL
+);
+
+CREATE TABLE task_events (
+  task_id TEXT NOT NULL,
+  sequence BIGINT NOT NULL,
+  event BLOB NOT NULL,
+  PRIMARY KEY (task_id, sequence)
+);
+
+CREATE TABLE task_requests (
+  delegator TEXT NOT NULL,
+  request_id TEXT NOT NULL,
+  draft_digest TEXT NOT NULL,
+  task_id TEXT NOT NULL,
+  PRIMARY KEY (delegator, request_id)
+);
+
+CREATE TABLE task_reports (
+  task_id TEXT NOT NULL,
+  epoch BIGINT NOT NULL,
+  request_id TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  sequence BIGINT NOT NULL,
+  PRIMARY KEY (task_id, epoch, request_id)
+);
+
+CREATE TABLE task_blocks (
+  revocation_id TEXT NOT NULL,
+  task_id TEXT NOT NULL,
+  PRIMARY KEY (revocation_id, task_id)
+);
+CREATE INDEX task_blocks_by_task ON task_blocks (task_id);
+
+CREATE TABLE output_schemas (
+  digest TEXT PRIMARY KEY,
+  schema BLOB NOT NULL
+);
+
+CREATE TABLE cursors (
+  name TEXT PRIMARY KEY,
+  sequence BIGINT NOT NULL
+);
+`;
+
+/** The tables of the tasks service. Status 1 is TASK_STATUS_PENDING. */
+export const MIGRATIONS: readonly Migration[] = [{ id: 1, name: "tasks", sql: TASKS }];
