@@ -36,6 +36,8 @@ export interface WireError {
   rule?: string;
   /** Where in the text, in characters from 0; with reason not_json. */
   position?: number;
+  /** The limit in bytes or levels; with reasons too_large and too_deep. */
+  max?: number;
 }
 
 /** The most characters of what was sent that an error repeats, in its path and in its message each. */
@@ -60,8 +62,10 @@ export class Fault extends Error {
     return this;
   }
 
-  toError(): WireError {
-    return { path: pointer(this.path), reason: this.reason, message: this.message };
+  /** What the caller gets; `maxDepth` is the limit of nesting that held. */
+  toError(maxDepth: number): WireError {
+    const error: WireError = { path: pointer(this.path), reason: this.reason, message: this.message };
+    return this.reason === "too_deep" ? { ...error, max: maxDepth } : error;
   }
 }
 

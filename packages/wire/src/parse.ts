@@ -27,7 +27,9 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
  */
 export function parseJson(input: string | Uint8Array, limits: ParseLimits = {}): Parsed {
   const maxBytes = limits.maxBytes ?? MAX_BYTES;
-  if (input.length > maxBytes) return refuse("too_large", `the text is longer than ${maxBytes} bytes`);
+  if (input.length > maxBytes) {
+    return refuse("too_large", `the text is longer than ${maxBytes} bytes`, { max: maxBytes });
+  }
   let text: string;
   try {
     text = typeof input === "string" ? input : utf8.decode(input);
@@ -40,17 +42,18 @@ export function parseJson(input: string | Uint8Array, limits: ParseLimits = {}):
     value = JSON.parse(text);
   } catch {
     const position = findSyntaxError(text);
-    return refuse("not_json", `the text is not JSON at character ${position}`, position);
+    return refuse("not_json", `the text is not JSON at character ${position}`, { position });
   }
+  const maxDepth = limits.maxDepth ?? MAX_DEPTH;
   try {
-    checkFree(value, limits.maxDepth ?? MAX_DEPTH);
+    checkFree(value, maxDepth);
   } catch (thrown) {
-    if (thrown instanceof Fault) return { ok: false, error: thrown.toError() };
+    if (thrown instanceof Fault) return { ok: false, error: thrown.toError(maxDepth) };
     throw thrown;
   }
   return { ok: true, value };
 }
 
-function refuse(reason: WireError["reason"], message: string, position?: number): Parsed {
-  return { ok: false, error: { path: "", reason, message, ...(position === undefined ? {} : { position }) } };
+function refuse(reason: WireError["reason"], message: string, more: Partial<WireError> = {}): Parsed {
+  return { ok: false, error: { path: "", reason, message, ...more } };
 }

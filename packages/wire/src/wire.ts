@@ -30,10 +30,11 @@ export function decode<Desc extends DescMessage>(
   limits: DecodeLimits = {},
 ): Decoded<MessageShape<Desc>> {
   const codec = messageCodec(schema);
+  const maxDepth = limits.maxDepth ?? MAX_DEPTH;
   try {
-    return { ok: true, message: codec.decode(json, top(limits.maxDepth)) as MessageShape<Desc> };
+    return { ok: true, message: codec.decode(json, top(maxDepth)) as MessageShape<Desc> };
   } catch (thrown) {
-    if (thrown instanceof Fault) return { ok: false, error: thrown.toError() };
+    if (thrown instanceof Fault) return { ok: false, error: thrown.toError(maxDepth) };
     if (thrown instanceof WireContractError) throw thrown;
     // Only a value that no JSON parser returns (a proxy, an accessor) gets here.
     return { ok: false, error: { path: "", reason: "wrong_type", message: "the value is not JSON" } };
@@ -50,6 +51,6 @@ export function encode<Desc extends DescMessage>(schema: Desc, message: MessageS
   return messageCodec(schema).encode(message, top(MAX_DEPTH));
 }
 
-function top(depth: number = MAX_DEPTH): Place {
+function top(depth: number): Place {
   return { object: undefined, outer: undefined, depth };
 }
