@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import {
   createConnectTransport,
@@ -230,6 +231,21 @@ describe.each([
     expect(await texts(stream)).toEqual(["n1", "n2", "n3"]);
     expect(header?.get("x-begin")).toBe("b");
     expect(trailer?.get("x-end")).toBe("e");
+  });
+
+  it("that streams leaves nothing behind when it ends, fails or is left", async () => {
+    const listeners = () => getEventListeners(stopping.signal, "abort").length;
+    await vi.waitFor(() => expect(listeners()).toBe(0));
+    await texts(client().server({ text: "n" }));
+    await failure(() => texts(client().server({ do: "refuse late" })));
+    const abort = new AbortController();
+    await failure(async () => {
+      for await (const _ of client().server({ do: "wait" }, { signal: abort.signal })) {
+        expect(listeners()).toBe(1);
+        abort.abort();
+      }
+    });
+    await vi.waitFor(() => expect(listeners()).toBe(0));
   });
 
   it.each([

@@ -9,7 +9,7 @@ import type { Logger } from "../log.ts";
 import { type Registry, rpcMetrics } from "../metrics.ts";
 import { withHooks } from "./outcome.ts";
 
-/** Counts and logs every call: served at debug, refused at info, a fault of ours at error with its cause. */
+/** Counts and logs every call: served or given up by its caller at debug, refused at info, a fault of ours at error with its cause. */
 export function observeInterceptor(log: Logger, registry: Registry): Interceptor {
   const metrics = rpcMetrics(registry);
   const labelsOf = labelCache();
@@ -36,7 +36,7 @@ export function observeInterceptor(log: Logger, registry: Registry): Interceptor
         const reason = thrown === undefined ? undefined : reasonOf(thrown);
         if (reason !== undefined) fields.reason = reasonName(reason);
         if (level === "error") fields.err = causeOf(thrown);
-        else if (thrown instanceof Error) fields.refusal = thrown.message;
+        else if (thrown instanceof ConnectError) fields.refusal = thrown.rawMessage;
         log[level](fields, "rpc");
       },
     });
@@ -58,6 +58,7 @@ function labelCache() {
 function levelOf(thrown: unknown): "debug" | "info" | "error" {
   if (thrown === undefined) return "debug";
   const code = thrown instanceof ConnectError ? thrown.code : Code.Unknown;
+  if (code === Code.Canceled) return "debug";
   return code === Code.Internal || code === Code.Unknown || code === Code.DataLoss ? "error" : "info";
 }
 
