@@ -52,9 +52,16 @@ export function createSchemaChecker(transport: Transport): SchemaChecker {
       }
       const found: FieldViolation[][] = schemas.map(() => []);
       const indexes = schemas.keys();
+      let failed = false;
       const worker = async () => {
         for (const index of indexes) {
-          found[index] = await checkSchema(verifier, schemas[index] as SchemaToCheck, options);
+          if (failed) return;
+          try {
+            found[index] = await checkSchema(verifier, schemas[index] as SchemaToCheck, options);
+          } catch (error) {
+            failed = true;
+            throw error;
+          }
         }
       };
       await Promise.all(Array.from({ length: CONCURRENCY }, worker));

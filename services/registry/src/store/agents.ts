@@ -124,7 +124,8 @@ function tablesFor(filter: AgentFilter): [tables: string, id: string] {
   }
   const named = filter.organization !== "" || filter.principal !== "";
   if (!named && filter.health === AgentHealth.LOST) {
-    return ["leases l CROSS JOIN agents a WHERE a.id = l.agent_id", "l.agent_id"];
+    // The expression keeps SQLite from walking all leases in the order of their keys to save the sorting of a few.
+    return ["leases l CROSS JOIN agents a WHERE a.id = l.agent_id", "(a.id || '')"];
   }
   return ["agents a CROSS JOIN leases l WHERE l.agent_id = a.id", "a.id"];
 }

@@ -30,7 +30,7 @@ export const migrations: readonly Migration[] = [
         heartbeat_time BIGINT NOT NULL,
         expire_time BIGINT NOT NULL      -- the greatest exact number where there is no lease
       );
-      CREATE INDEX leases_by_expiry ON leases (expire_time, agent_id);
+      CREATE INDEX leases_by_expiry ON leases (expire_time);
 
       CREATE TABLE capabilities (
         agent_id TEXT NOT NULL REFERENCES agents (id),

@@ -1,0 +1,116 @@
+import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ALICE, type Platform, startPlatform } from "./testing/platform.ts";
+import { refusal } from "./testing/refusal.ts";
+
+let platform: Platform;
+beforeAll(async () => {
+  platform = await startPlatform();
+});
+afterAll(() => platform.stop());
+
+const manifest = { id: "a", systemPrompt: "", allowedAgents: ["b"], delegateRules: {} };
+const rule = { whenToDelegate: "Always." };
+
+describe("RegisterAgent refuses", () => {
+  it.each<[string, Record<string, unknown>, string[]]>([
+    ["an empty id", { id: "" }, ["agent.id"]],
+    ["an id with a slash", { id: "a/b" }, ["agent.id"]],
+    ["an id that begins with a dot", { id: ".a" }, ["agent.id"]],
+    ["an id that is too long", { id: "a".repeat(129) }, ["agent.id"]],
+    ["an id with a line break behind it", { id: "a\n" }, ["agent.id"]],
+    ["a role of CAP", { id: "orchestrator" }, ["agent.id"]],
+    ["the other role", { id: "user" }, ["agent.id"]],
+    ["a principal that is no key", { id: "a", principal: "abc" }, ["agent.principal"]],
+    ["a principal with spare bits", { id: "a", principal: `${ALICE.slice(0, 42)}B` }, ["agent.principal"]],
+    ["a lease that is too short", { id: "a", leaseMs: 999n }, ["agent.lease_ms"]],
+    ["a lease that is too long", { id: "a", leaseMs: 86_400_001n }, ["agent.lease_ms"]],
+    ["a negative lease", { id: "a", leaseMs: -1n }, ["agent.lease_ms"]],
+    ["a manifest of another agent", { id: "a", manifest: { ...manifest, id: "b" } }, ["agent"]],
+    [
+      "an agent that oversees itself",
+      { id: "a", manifest: { ...manifest, overseer: { case: "overseerId", value: "a" } } },
+      ["agent"],
+    ],
+    [
+      "a rule for an agent that is not allowed",
+      { id: "a", manifest: { ...manifest, delegateRules: { c: rule } } },
+      ["agent.manifest"],
+    ],
+    [
+      "a rule's key outside the pattern",
+      { id: "a", manifest: { ...manifest, allowedAgents: ["b"], delegateRules: { "b c": rule } } },
+      ['agent.manifest.delegate_rules["b c"]', "agent.manifest"],
+    ],
+    [
+      "an allowed agent outside the pattern",
+      { id: "a", manifest: { ...manifest, allowedAgents: ["a.b"] } },
+      ["agent.manifest.allowed_agents[0]"],
+    ],
+    [
+      "a manifest of an agent whose id CAP does not know",
+      { id: "a.b", manifest: { ...manifest, id: "a.b" } },
+      ["agent.manifest.id"],
+    ],
+    [
+      "several faults at once",
+      { id: "", leaseMs: 1n, displayName: "x".repeat(201), version: "x".repeat(65) },
+      ["agent.id", "agent.display_name", "agent.version", "agent.lease_ms"],
+    ],
+  ])("%s", async (_, agent, fields) => {
+    const refused = await refusal(platform.agents.registerAgent({ requestId: "r", agent: agent as never }));
+    expect(refused.reason).toBe("INVALID_REQUEST");
+    expect([...refused.fields].sort()).toEqual([...fields].sort());
+    expect((await platform.agents.listAgents({})).agents).toEqual([]);
+  });
+
+  it("a request without an agent or an id of its own", async () => {
+    const refused = await refusal(platform.agents.registerAgent({}));
+    expect([...refused.fields].sort()).toEqual(["agent", "request_id"]);
+  });
+});
+
+describe("other calls refuse", () => {
+  const long = "x".repeat(600);
+
+  it.each<[string, () => Promise<unknown>, string[]]>([
+    ["GetAgent without an id", () => platform.agents.getAgent({}), ["id"]],
+    ["HeartbeatAgent without an id", () => platform.agents.heartbeatAgent({}), ["id"]],
+    ["DeregisterAgent without an id", () => platform.agents.deregisterAgent({}), ["id"]],
+    ["a page that is too large", () => platform.agents.listAgents({ pageSize: 1001 }), ["page_size"]],
+    ["a page of less than nothing", () => platform.agents.listAgents({ pageSize: -1 }), ["page_size"]],
+    ["a status that is none", () => platform.agents.listAgents({ status: 9 as never }), ["status"]],
+    ["a page token that is too long", () => platform.agents.listAgents({ pageToken: long }), ["page_token"]],
+    ["a level that is none", () => platform.discovery.discoverCapabilities({ level: 3 }), ["level"]],
+    [
+      "a threshold over 1",
+      () => platform.discovery.discoverCapabilities({ filter: { threshold: 1.5 } }),
+      ["filter.threshold"],
+    ],
+    [
+      "the best none",
+      () => platform.discovery.discoverCapabilities({ filter: { topK: 0 } }),
+      ["filter.top_k"],
+    ],
+    [
+      "a query that is too long",
+      () => platform.discovery.discoverCapabilities({ filter: { query: long } }),
+      ["filter.query"],
+    ],
+    [
+      "a hash that is too long",
+      () => platform.discovery.resolveCapability({ capabilityId: "a", hash: long }),
+      ["hash"],
+    ],
+    ["a publication of no one", () => platform.agents.publishCapabilities({ requestId: "r" }), ["agent_id"]],
+  ])("%s", async (_, call, fields) => {
+    expect(await refusal(call())).toMatchObject({ reason: "INVALID_REQUEST", fields });
+  });
+});
+
+describe("the service", () => {
+  it("answers after everything that it refused", async () => {
+    expect(Object.keys(AgentService.method)).toHaveLength(6);
+    expect((await platform.agents.listAgents({})).agents).toEqual([]);
+  });
+});

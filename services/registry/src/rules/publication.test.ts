@@ -1,0 +1,100 @@
+import { createHash } from "node:crypto";
+import type { JsonValue } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { bytes, capability, json } from "../testing/capability.ts";
+import { readJsonText, writeJsonText } from "./json-text.ts";
+import { toRef, toSummary, withHash } from "./levels.ts";
+import { readPublication } from "./publication.ts";
+import { countChecks, schemasToCheck } from "./schema-checks.ts";
+
+const sha256 = (data: Uint8Array) => createHash("sha256").update(data).digest("hex");
+const read = (...capabilities: ReturnType<typeof capability>[]) => readPublication(capabilities, sha256);
+
+describe("readJsonText", () => {
+  it("reads what it writes", () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ noUnicodeString: false }) as fc.Arbitrary<JsonValue>, (value) => {
+        fc.pre(!JSON.stringify(value).includes("__proto__") && JSON.stringify(value).isWellFormed());
+        const text = writeJsonText(value);
+        expect(writeJsonText((readJsonText(text) as { value: JsonValue }).value)).toEqual(text);
+      }),
+    );
+  });
+
+  it.each<[string, Uint8Array, RegExp]>([
+    ["nothing", bytes(""), /not JSON/],
+    ["two values", bytes("1 2"), /not JSON/],
+    ["a comment", bytes("// {}"), /not JSON/],
+    ["a byte order mark", bytes("\ufeff{}"), /not JSON/],
+    ["bytes that are no text", Uint8Array.of(0x22, 0xc3, 0x22), /not UTF-8/],
+    ["half a character", bytes('"\\ud800"'), /no canonical form/],
+    ["a number out of range", bytes("-1e999"), /no canonical form/],
+    ["a hidden member", bytes('[{"\\u005f_proto__":1}]'), /__proto__/],
+  ])("refuses %s", (_, text, problem) => {
+    expect(readJsonText(text).problem).toMatch(problem);
+  });
+});
+
+describe("readPublication", () => {
+  it("keeps what was checked, not what was sent: doubled members and white space are gone", () => {
+    const sent = { ...capability("a"), inputSchema: bytes('{ "type": "string", "type": "object" }') };
+    const [kept] = read(sent);
+    expect(kept?.message.inputSchema).toEqual(json({ type: "object" }));
+    expect(kept?.input).toEqual({ type: "object" });
+  });
+
+  it("gives one digest to two that differ in everything but their schemas", () => {
+    const [one] = read(capability("a", { desc: "one", cat: "x", examples: [{ in: {}, out: {} }] }));
+    const [two] = read({ ...capability("b", { desc: "two" }), agentHint: "hint", h: "00000000" });
+    expect(one?.digest).toBe(two?.digest);
+    expect(read(capability("a", { input: { type: "string" } }))[0]?.digest).not.toBe(one?.digest);
+  });
+});
+
+describe("schemasToCheck", () => {
+  const one = () => capability("one", { examples: [{ in: { a: 1 }, out: { b: 2 } }] });
+  const published = (...capabilities: ReturnType<typeof capability>[]) =>
+    new Map(read(...capabilities).map(({ message }) => [message.id, message]));
+
+  it("names each schema and each example by its place in the request", () => {
+    const schemas = schemasToCheck(read(capability("zero"), one()), new Map());
+    expect(schemas.map(({ field, examples }) => [field, examples])).toEqual([
+      ["capabilities[0].input_schema", []],
+      ["capabilities[0].output_schema", []],
+      ["capabilities[1].input_schema", [{ field: "capabilities[1].examples[0].input", value: { a: 1 } }]],
+      ["capabilities[1].output_schema", [{ field: "capabilities[1].examples[0].output", value: { b: 2 } }]],
+    ]);
+    expect(countChecks(schemas)).toBe(4);
+  });
+
+  it.each<[string, ReturnType<typeof capability>, number]>([
+    ["the same again", one(), 0],
+    ["another description", { ...one(), desc: "new" }, 0],
+    ["another id", { ...one(), id: "two" }, 2],
+    ["another schema", { ...one(), outputSchema: json({}) }, 2],
+    ["another example", capability("one", { examples: [{ in: { a: 1 }, out: { b: 3 } }] }), 2],
+    [
+      "an example more",
+      capability("one", { examples: [...Array(2)].map(() => ({ in: { a: 1 }, out: { b: 2 } })) }),
+      2,
+    ],
+    ["no example", capability("one"), 2],
+  ])("of %s", (_, next, count) => {
+    expect(schemasToCheck(read(next), published(one()))).toHaveLength(count);
+  });
+});
+
+describe("levels", () => {
+  it("leave out more and more", () => {
+    const [kept] = read({ ...capability("a", { desc: "d", cat: "c" }), agentHint: "hint" });
+    if (kept === undefined) throw new Error("nothing was read");
+    const full = withHash(kept.message, kept.digest, 16);
+    expect(full.h).toBe(kept.digest.slice(0, 16));
+    expect(kept.message.h).toBe("");
+    const head = { id: "a", cat: "c", h: full.h };
+    const summary = { ...head, desc: "d", cost: full.cost, agentHint: "hint" };
+    expect({ ...toSummary(full) }).toEqual({ $typeName: "nekte.v1.CapabilitySummary", ...summary });
+    expect({ ...toRef(full) }).toEqual({ $typeName: "nekte.v1.CapabilityRef", ...head });
+  });
+});

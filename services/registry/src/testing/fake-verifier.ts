@@ -1,0 +1,44 @@
+import { toJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
+import { DeputeError, ErrorReason } from "@depute/core";
+import { defineService } from "@depute/service";
+
+/** What a fake verifier was asked, and what it is to answer. */
+export interface FakeVerifier {
+  /** Schemas and values of each call, as JSON. */
+  readonly calls: [schema: string, value: string | undefined][];
+  /** What every call fails with. */
+  failure?: Error | undefined;
+  /** Called within each call, before it answers. */
+  during?: (() => Promise<unknown>) | undefined;
+}
+
+const TYPES = ["object", "string", "number"];
+
+/** Stands for the verifier: knows the keyword `type` and nothing else. */
+export function fakeVerifier(fake: FakeVerifier) {
+  return defineService({
+    name: "verifier",
+    settings: {},
+    descriptors: [VerificationService],
+    start: async () => ({
+      routes: (router) => {
+        router.rpc(VerificationService.method.checkSchema, async (request) => {
+          const schema = toJson(ValueSchema, request.schema as never) as { type?: string };
+          const value = request.value === undefined ? undefined : toJson(ValueSchema, request.value);
+          fake.calls.push([JSON.stringify(schema), value === undefined ? undefined : JSON.stringify(value)]);
+          await fake.during?.();
+          if (fake.failure !== undefined) throw fake.failure;
+          const { type } = schema;
+          if (type !== undefined && !TYPES.includes(type)) {
+            throw new DeputeError(ErrorReason.SCHEMA_INVALID, `type: ${type} is no type`);
+          }
+          const fits = value === undefined || type === undefined || typeof value === type;
+          return { violations: fits ? [] : [{ path: "", message: `must be ${type}` }] };
+        });
+      },
+      close: async () => {},
+    }),
+  });
+}
