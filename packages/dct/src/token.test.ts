@@ -208,7 +208,8 @@ describe("bytes", () => {
   });
 
   test("signatures and revocation ids are those of the libraries that the text names", () => {
-    const { authority, attenuations, signatures } = token;
+    const longer = attenuateToken(engine, token, { delegatee: id(carol), maxBudgetMicrocents: 7 }, bob);
+    const { authority, attenuations, signatures } = longer;
     const digest = (value: unknown) => blake2b(canonicalize(value) as string, undefined, 32);
     const verify = (i: number, value: unknown) => {
       const entry = signatures[i] as { signature: string; signer: string };
@@ -216,10 +217,11 @@ describe("bytes", () => {
       return ed.verify(decodeBase64Url(entry.signature) as Uint8Array, digest(value), key, { zip215: false });
     };
     expect(verify(0, { authority })).toBe(true);
-    expect(verify(1, { authority, attenuations })).toBe(true);
+    expect(verify(1, { authority, attenuations: attenuations.slice(0, 1) })).toBe(true);
+    expect(verify(2, { authority, attenuations })).toBe(true);
     expect(verify(1, { authority })).toBe(false);
-    const ids = [authority, attenuations[0]].map((block) => Buffer.from(digest(block)).toString("base64url"));
-    expect(revocationIds(engine, token)).toEqual(ids);
+    const ids = [authority, ...attenuations].map((block) => Buffer.from(digest(block)).toString("base64url"));
+    expect(revocationIds(engine, longer)).toEqual(ids);
     expect(revocationId(engine, authority)).toBe(ids[0]);
   });
 
