@@ -42,15 +42,38 @@ export function sendError(
   sendJson(response, codeToHttpStatus(error.code), errorToJson(error, undefined), headers);
 }
 
-/** Answers a path that is not served: a gRPC client gets a gRPC status, anybody else 404 and JSON. */
+/** Answers a path that is not served. */
 export function sendUnknownPath(request: HttpRequest, response: HttpResponse, path: string): void {
   const method = path.slice(0, 200);
-  const error = toWire(
-    new DeputeError(ErrorReason.UNKNOWN_METHOD, `nothing is served at ${method}`, { metadata: { method } }),
+  const refusal = new DeputeError(ErrorReason.UNKNOWN_METHOD, `nothing is served at ${method}`, {
+    metadata: { method },
+  });
+  sendRefusal(request, response, 404, refusal);
+}
+
+/** Answers a request whose headers are too long, where the protocol's own parser let them pass. */
+export function sendHeadersTooLong(request: HttpRequest, response: HttpResponse, maxBytes: number): void {
+  const refusal = new DeputeError(
+    ErrorReason.LIMIT_EXCEEDED,
+    `the headers are longer than ${maxBytes} bytes`,
+    {
+      metadata: { limit: "header_bytes", max: String(maxBytes) },
+    },
   );
+  sendRefusal(request, response, 431, refusal);
+}
+
+/** Refuses a request before it is known to be an RPC: a gRPC client gets a gRPC status, anybody else HTTP's and JSON. */
+function sendRefusal(
+  request: HttpRequest,
+  response: HttpResponse,
+  httpStatus: number,
+  refusal: DeputeError,
+): void {
+  const error = toWire(refusal);
   const type = request.headers["content-type"] ?? "";
   if (!type.startsWith("application/grpc")) {
-    sendJson(response, 404, errorToJson(error, undefined));
+    sendJson(response, httpStatus, errorToJson(error, undefined));
     return;
   }
   const status = Object.fromEntries(setTrailerStatus(new Headers(), error));

@@ -91,7 +91,7 @@ function overHttp2(
   return new Promise((resolve, reject) => {
     const session = http2Connect(url);
     session.on("error", reject);
-    const stream = session.request(headers);
+    const stream = session.request(headers, { endStream: body === "" });
     let status = 0;
     let text = "";
     stream.setEncoding("utf8");
@@ -106,7 +106,7 @@ function overHttp2(
       session.close();
       resolve({ status, text });
     });
-    stream.end(body);
+    if (body !== "") stream.end(body);
   });
 }
 
@@ -257,6 +257,13 @@ describe("a wrong request", () => {
       });
     expect(await ask(MAX_HEADER_BYTES - 1000)).toBe(404);
     expect(await ask(MAX_HEADER_BYTES + 1)).toBe(431);
+    const overTwo = (bytes: number) =>
+      overHttp2(server.url, { ":path": "/refuse", authorization: "x".repeat(bytes) }).then(
+        ({ status }) => status,
+        (error) => String(error),
+      );
+    expect(await overTwo(MAX_HEADER_BYTES - 1000)).toBe(404);
+    expect(await overTwo(MAX_HEADER_BYTES + 1)).toBe(431);
   });
 
   const transports = {

@@ -3,7 +3,7 @@ import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Se
 import { type AddressInfo, createServer as createNetServer, isIP, type Socket } from "node:net";
 import { Code } from "@connectrpc/connect";
 import type { Timers } from "@depute/core";
-import { sendMethodNotAllowed, sendThrown, sendUnknownPath } from "./http-answers.ts";
+import { sendHeadersTooLong, sendMethodNotAllowed, sendThrown, sendUnknownPath } from "./http-answers.ts";
 import { createRouteTable, type HttpRequest, type HttpResponse, type HttpRoute } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
 import { REQUEST_ID_HEADER, requestIdFrom } from "./request-id.ts";
@@ -16,6 +16,8 @@ export const MAX_HEADER_BYTES = 32 * 1024;
 const HEADERS_TIMEOUT_MS = 10_000;
 /** Milliseconds that a client has for a whole request over HTTP/1.1. */
 const REQUEST_TIMEOUT_MS = 120_000;
+/** Milliseconds between looks at who takes longer than that. */
+const CHECK_INTERVAL_MS = 2000;
 
 export interface ServerOptions {
   host: string;
@@ -58,6 +60,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: CHECK_INTERVAL_MS,
   });
   http1.on("request", (request, response) => {
     response.once("close", () => {
@@ -136,6 +139,7 @@ function createHandler({
   const find = createRouteTable(routes);
   return (request, response) => {
     const path = request.url?.split("?", 1)[0] ?? "";
+    if (headersTooLong(request)) return sendHeadersTooLong(request, response, MAX_HEADER_BYTES);
     if (rpc(request, response, path)) return;
     const match = find(request.method ?? "", path);
     if (match === undefined) return sendUnknownPath(request, response, path);
@@ -150,4 +154,12 @@ function createHandler({
       log[level]({ err: thrown, path, request_id: id }, "http");
     });
   };
+}
+
+/** HTTP/2's parser only advises its clients of the limit; HTTP/1.1's holds them to it. */
+function headersTooLong(request: HttpRequest): boolean {
+  if (!("stream" in request)) return false;
+  let bytes = 0;
+  for (const text of request.rawHeaders) bytes += text.length;
+  return bytes > MAX_HEADER_BYTES;
 }
