@@ -10,7 +10,8 @@ describe("the fixtures", () => {
   });
 
   test.each(fixtures)("$file is in the README's table", ({ file }) => {
-    expect(fixtureNotes).toContain(`| ${file} |`);
+    const cells = fixtureNotes.split("\n").map((line) => line.split("|")[1]?.trim());
+    expect(cells).toContain(file);
   });
 });
 
