@@ -102,8 +102,13 @@ async function checkSchema(
   } catch (caught) {
     const error = refusal(caught, field);
     if (!FAULTS_OF_THE_SCHEMA.includes(error.reason)) throw error;
-    return [{ field, description: error.message }];
+    return [{ field, description: descriptionOf(error) }];
   }
+}
+
+/** What is wrong, without the verifier's own name for the field. */
+function descriptionOf({ violations, message }: DeputeError): string {
+  return violations.map(({ description }) => description).join("; ") || message;
 }
 
 /** What the verifier answered, or that it did not. */
@@ -115,7 +120,7 @@ function refusal(caught: unknown, field: string): DeputeError {
     case ErrorReason.LIMIT_EXCEEDED:
       return new DeputeError(error.reason, `${field}: ${error.message}`, {
         metadata: error.metadata,
-        violations: [{ field, description: error.message }],
+        violations: [{ field, description: descriptionOf(error) }],
         cause: caught,
       });
     case ErrorReason.DEADLINE_EXCEEDED:

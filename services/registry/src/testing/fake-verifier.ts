@@ -32,7 +32,10 @@ export function fakeVerifier(fake: FakeVerifier) {
           if (fake.failure !== undefined) throw fake.failure;
           const { type } = schema;
           if (type !== undefined && !TYPES.includes(type)) {
-            throw new DeputeError(ErrorReason.SCHEMA_INVALID, `type: ${type} is no type`);
+            const description = `type: ${type} is no type`;
+            throw new DeputeError(ErrorReason.SCHEMA_INVALID, `schema: ${description}`, {
+              violations: [{ field: "schema", description }],
+            });
           }
           const fits = value === undefined || type === undefined || typeof value === type;
           return { violations: fits ? [] : [{ path: "", message: `must be ${type}` }] };
