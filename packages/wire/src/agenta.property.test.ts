@@ -13,6 +13,9 @@ import { documentsOf, type Schema } from "./testing/json-schema-arbitrary.ts";
 import { META_SCHEMA } from "./testing/meta-schema-arbitrary.ts";
 import { mutationsOf } from "./testing/mutations.ts";
 
+/** A generous limit: the properties are the heaviest tests of this package, and machines may be busy. */
+const TIMEOUT_MS = 60_000;
+
 const CONTRACTS: Record<AgentaMessage, DescMessage> = {
   offer: OfferSchema,
   execution_request: ExecutionRequestSchema,
@@ -20,7 +23,7 @@ const CONTRACTS: Record<AgentaMessage, DescMessage> = {
   verification_result: VerificationResultSchema,
 };
 
-describe.each(AGENTA_MESSAGES)("%s", (name) => {
+describe.each(AGENTA_MESSAGES)("%s", { timeout: TIMEOUT_MS }, (name) => {
   const contract = CONTRACTS[name];
   const documents = documentsOf(agentaSchema(name));
 
@@ -178,18 +181,25 @@ const REFUSED: [AgentaMessage, Change, Refusal][] = [
   ["execution_receipt", ["result", null], ["/result", "wrong_type"]],
 ];
 
-test.each(REFUSED)("refused: %s with %j", (name, [path, value], [pointer, reason, rule]) => {
-  const document = fullFixture(name);
-  expect(decodeValid(CONTRACTS[name], document).ok).toBe(true);
-  set(document, path.split("."), value);
-  expect(compile(agentaSchema(name))(document), "the schema refuses it too").toBe(false);
-  const decoded = decodeValid(CONTRACTS[name], document);
-  expect(decoded.ok ? "accepted" : decoded.error).toMatchObject({
-    path: pointer,
-    reason,
-    ...(rule && { rule }),
-  });
+const refusals = REFUSED.map(([name, [path, value], [pointer, reason, rule]]) => {
+  return { name, path, value, pointer, reason, rule, why: rule ?? reason };
 });
+
+test.each(refusals)(
+  "$name is refused for its $path: $why",
+  ({ name, path, value, pointer, reason, rule }) => {
+    const document = fullFixture(name);
+    expect(decodeValid(CONTRACTS[name], document).ok).toBe(true);
+    set(document, path.split("."), value);
+    expect(compile(agentaSchema(name))(document), "the schema refuses it too").toBe(false);
+    const decoded = decodeValid(CONTRACTS[name], document);
+    expect(decoded.ok ? "accepted" : decoded.error).toMatchObject({
+      path: pointer,
+      reason,
+      ...(rule && { rule }),
+    });
+  },
+);
 
 test("an integer beyond 2^53-1 is refused, though the schema allows it", () => {
   const document = fullFixture("offer");
