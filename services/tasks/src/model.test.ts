@@ -1,0 +1,22 @@
+import fc from "fast-check";
+import { test } from "vitest";
+import { openBench } from "./testing/bench.ts";
+import { COMMANDS, checkAll, type Model } from "./testing/commands.ts";
+
+test("any interleaving of clients, workers, time and restarts does what the model does", {
+  timeout: 120_000,
+}, async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.commands(COMMANDS, { size: "+1", maxCommands: 60 }), async (commands) => {
+      const bench = await openBench();
+      const model: Model = { tasks: new Map(), leases: [], created: 0 };
+      try {
+        await fc.asyncModelRun(() => ({ model, real: bench }), commands);
+        await checkAll(model, bench);
+      } finally {
+        await bench.close();
+      }
+    }),
+    { numRuns: 60 },
+  );
+});

@@ -1,0 +1,56 @@
+import { join } from "node:path";
+import type { ServiceDeps } from "@depute/service";
+import { openStore } from "@depute/store";
+import { connectDependencies } from "./dependencies.ts";
+import { Engine } from "./engine.ts";
+import type { TasksContext } from "./handlers/context.ts";
+import { RevocationFollower } from "./revocations.ts";
+import { MIGRATIONS } from "./store/migrations.ts";
+import { Timekeeper } from "./timekeeper.ts";
+import { ASSIGNMENT_TOPIC, TASK_TOPIC, WakeUps } from "./wake-ups.ts";
+
+/** The task engine at work: its store is open, its limits are enforced, revocations are followed. */
+export interface Runtime {
+  readonly context: TasksContext;
+  readonly timekeeper: Timekeeper;
+  /** Ends background work and closes the store. */
+  close(): Promise<void>;
+}
+
+/** Opens the engine on the files of `dataDir`. */
+export async function openRuntime(deps: ServiceDeps, pollMs: number): Promise<Runtime> {
+  const { log, clock, timers, bus, authority, stopping } = deps;
+  const store = await openStore({
+    file: join(deps.dataDir, "tasks.sqlite"),
+    migrations: MIGRATIONS,
+    onError: (err, what) => log.error({ err }, what),
+  });
+  const engine = new Engine({ store, bus, clock });
+  const dependencies = connectDependencies(deps);
+  const taskWakeUps = new WakeUps(bus, TASK_TOPIC);
+  const assignmentWakeUps = new WakeUps(bus, ASSIGNMENT_TOPIC);
+  const timekeeper = new Timekeeper({ engine, timers, log });
+  const follower = new RevocationFollower({ engine, revocations: dependencies.revocations, timers, log });
+  timekeeper.start();
+  follower.start();
+  return {
+    context: {
+      engine,
+      authority,
+      dependencies,
+      clock,
+      timers,
+      taskWakeUps,
+      assignmentWakeUps,
+      pollMs,
+      stopping,
+    },
+    timekeeper,
+    async close() {
+      await Promise.all([timekeeper.close(), follower.close()]);
+      taskWakeUps.close();
+      assignmentWakeUps.close();
+      await store.close();
+    },
+  };
+}

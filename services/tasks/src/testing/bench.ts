@@ -1,0 +1,125 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Client, type ConnectRouter, createClient } from "@connectrpc/connect";
+import { createBus } from "@depute/bus";
+import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { ManualClock } from "@depute/core";
+import {
+  type Authority,
+  createDirectTransport,
+  createLogger,
+  createMetrics,
+  type ServiceDeps,
+} from "@depute/service";
+import { taskService } from "../handlers/task-service.ts";
+import { workerService } from "../handlers/worker-service.ts";
+import { openRuntime, type Runtime } from "../runtime.ts";
+import { Fakes } from "./fakes.ts";
+import { T0 } from "./tasks.ts";
+
+/** Says who calls by the header `as`; nobody is `local`. */
+const AUTHORITY: Authority = {
+  identify: async ({ requestHeader }) => identityOf(requestHeader),
+  authorise: async ({ requestHeader }) => ({ ...identityOf(requestHeader), blocks: [] }),
+};
+
+function identityOf(header: Headers) {
+  const principal = header.get("as") ?? "local";
+  return { principal, local: principal === "local" };
+}
+
+/** The task engine without sockets, on a file of its own, with a clock that stands still. */
+export interface Bench {
+  readonly clock: ManualClock;
+  readonly fakes: Fakes;
+  readonly runtime: Runtime;
+  readonly tasks: Client<typeof TaskService>;
+  readonly workers: Client<typeof WorkerService>;
+  /** Lets time pass, and what hangs on it happen. */
+  pass(ms: number): Promise<void>;
+  /** Closes the engine and opens it again on the same file. */
+  reopen(whileClosed?: () => void): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openBench(fakes = new Fakes()): Promise<Bench> {
+  const clock = new ManualClock(T0);
+  const dataDir = mkdtempSync(join(tmpdir(), "depute-tasks-"));
+  const log = createLogger({ level: "silent", name: "test" });
+
+  const open = async () => {
+    const bus = createBus({
+      onError: (error) => {
+        throw error;
+      },
+    });
+    const stopping = new AbortController();
+    const deps: ServiceDeps = {
+      log,
+      clock,
+      timers: clock,
+      bus,
+      connect: (name) => createDirectTransport({ routes: fakes.routes(name) }),
+      authority: AUTHORITY,
+      dataDir,
+      metrics: createMetrics(),
+      publicUrl: "http://127.0.0.1",
+      stopping: stopping.signal,
+    };
+    const runtime = await openRuntime(deps, 1000);
+    const routes = (router: ConnectRouter) => {
+      router.service(TaskService, taskService(runtime.context));
+      router.service(WorkerService, workerService(runtime.context));
+    };
+    const transport = createDirectTransport({ routes });
+    await runtime.timekeeper.idle();
+    return {
+      runtime,
+      tasks: createClient(TaskService, transport),
+      workers: createClient(WorkerService, transport),
+      async close() {
+        stopping.abort();
+        await runtime.close();
+        await bus.close();
+      },
+    };
+  };
+  let opened = await open();
+
+  return {
+    clock,
+    fakes,
+    get runtime() {
+      return opened.runtime;
+    },
+    get tasks() {
+      return opened.tasks;
+    },
+    get workers() {
+      return opened.workers;
+    },
+    async pass(ms) {
+      clock.advance(ms);
+      await opened.runtime.timekeeper.idle();
+      // What was looked at while the clock moved is looked at again, now that it stands.
+      clock.advance(0);
+      await opened.runtime.timekeeper.idle();
+    },
+    async reopen(whileClosed) {
+      await opened.close();
+      whileClosed?.();
+      opened = await open();
+    },
+    async close() {
+      await opened.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Call options of a caller. */
+export function as(principal: string) {
+  return { headers: { as: principal } };
+}

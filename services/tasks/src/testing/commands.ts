@@ -1,0 +1,163 @@
+import { create, fromJson, toJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { type Task, TaskSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { reasonName } from "@depute/core";
+import { reasonOf } from "@depute/service";
+import fc from "fast-check";
+import { expect } from "vitest";
+import { claim } from "../claim.ts";
+import { applyEvent } from "../rules/apply-event.ts";
+import { isTerminal } from "../rules/state-machine.ts";
+import type { Bench } from "./bench.ts";
+import { MODEL_ATTEMPTS, MODEL_LIMITS, ModelTask, type WorkerCall } from "./model.ts";
+import { draftOf, limits } from "./tasks.ts";
+
+/** What should be: tasks in the order of their creation, and every lease that was ever given out. */
+export interface Model {
+  readonly tasks: Map<string, ModelTask>;
+  readonly leases: { taskId: string; epoch: bigint }[];
+  created: number;
+}
+
+type Command = fc.AsyncCommand<Model, Bench>;
+
+const OUTPUT = fromJson(ValueSchema, { words: 3 });
+
+/** Every kind of thing that clients, workers, clocks and processes do. */
+export const COMMANDS: fc.Arbitrary<Command>[] = [
+  fc.boolean().map((again) => command(`create${again ? " twice" : ""}`, (m, b) => createTask(m, b, again))),
+  fc.integer({ min: 1, max: 3 }).map((limit) => command(`claim ${limit}`, (m, b) => claimTasks(m, b, limit))),
+  fc
+    .tuple(
+      fc.constantFrom<WorkerCall>(
+        "start",
+        "start",
+        "progress",
+        "progress",
+        "complete",
+        "fail",
+        "break",
+        "reject",
+        "release",
+        "heartbeat",
+      ),
+      fc.nat(6),
+    )
+    .map(([call, back]) => command(`${call} ${back}`, (m, b) => callWorker(m, b, call, back))),
+  fc.nat(3).map((back) => command(`cancel ${back}`, (m, b) => cancelTask(m, b, back))),
+  fc
+    .constantFrom(1, 1000, 4999, 5000, 9000, 21_000)
+    .map((ms) => command(`pass ${ms}`, (m, b) => pass(m, b, ms))),
+  fc.constantFrom(0, 6000).map((ms) => command(`reopen after ${ms}`, (m, b) => reopen(m, b, ms))),
+];
+
+function command(name: string, run: (model: Model, bench: Bench) => Promise<void>): Command {
+  return { check: () => true, run, toString: () => name };
+}
+
+async function createTask(model: Model, bench: Bench, again: boolean): Promise<void> {
+  const requestId = `request ${++model.created}`;
+  const draft = draftOf({ limits: limits(MODEL_LIMITS), retry: { maxAttempts: MODEL_ATTEMPTS } });
+  const { task } = await bench.tasks.createTask({ requestId, draft });
+  const taskId = task?.id ?? "";
+  model.tasks.set(taskId, new ModelTask(bench.clock.now()));
+  if (again) expect((await bench.tasks.createTask({ requestId, draft })).task?.id).toBe(taskId);
+}
+
+async function claimTasks(model: Model, bench: Bench, limit: number): Promise<void> {
+  const stream = { agentId: "worker", worker: "w", capacity: 1000, capabilityIds: [], holder: "s" };
+  const assignments = await claim(bench.runtime.context.engine, stream, limit);
+  const waiting = [...model.tasks].filter(([, task]) => task.status === TaskStatus.PENDING);
+  const expected = waiting.slice(0, limit).map(([taskId]) => taskId);
+  expect(assignments.map(({ lease }) => lease?.taskId)).toEqual(expected);
+  for (const { lease } of assignments) {
+    const task = model.tasks.get(lease?.taskId ?? "");
+    task?.claim(bench.clock.now());
+    expect(lease?.epoch).toBe(BigInt(task?.epoch ?? -1));
+    if (lease !== undefined) model.leases.push({ taskId: lease.taskId, epoch: lease.epoch });
+  }
+}
+
+async function callWorker(model: Model, bench: Bench, call: WorkerCall, back: number): Promise<void> {
+  const lease = model.leases.at(-1 - back);
+  const task = lease && model.tasks.get(lease.taskId);
+  if (lease === undefined || task === undefined) return;
+  const outcome = task.call(call, Number(lease.epoch), bench.clock.now());
+  const failure = { reason: "BROKEN", message: "", retryable: call === "fail" };
+  const { workers } = bench;
+  const calls: Record<WorkerCall, () => Promise<unknown>> = {
+    start: () => workers.startAssignment({ lease }),
+    heartbeat: () => workers.heartbeatAssignment({ lease }),
+    progress: () => workers.reportProgress({ lease, progress: { processed: task.log.length } }),
+    complete: () => workers.completeAssignment({ lease, output: { full: OUTPUT } }),
+    fail: () => workers.failAssignment({ lease, failure }),
+    break: () => workers.failAssignment({ lease, failure }),
+    reject: () => workers.rejectAssignment({ lease, failure }),
+    release: () => workers.releaseAssignment({ lease }),
+  };
+  const answer = await calls[call]().then(
+    () => "ok",
+    (error: unknown) => reasonName(reasonOf(error) ?? 0),
+  );
+  expect(answer, `${call} under ${lease.epoch} of ${task.epoch}`).toBe(outcome);
+}
+
+async function cancelTask(model: Model, bench: Bench, back: number): Promise<void> {
+  const [taskId, task] = [...model.tasks].at(-1 - back) ?? [];
+  if (taskId === undefined || task === undefined) return;
+  const cancelled = await bench.tasks.cancelTask({ taskId }).then(
+    () => true,
+    (error: unknown) => {
+      expect(reasonName(reasonOf(error) ?? 0)).toBe("TASK_NOT_CANCELLABLE");
+      return false;
+    },
+  );
+  expect(cancelled).toBe(task.cancel());
+}
+
+async function pass(model: Model, bench: Bench, ms: number): Promise<void> {
+  await bench.pass(ms);
+  for (const task of model.tasks.values()) task.passTime(bench.clock.now());
+}
+
+async function reopen(model: Model, bench: Bench, ms: number): Promise<void> {
+  await bench.reopen(() => bench.clock.advance(ms));
+  for (const task of model.tasks.values()) task.passTime(bench.clock.now());
+}
+
+/** What holds of every task at any time, whatever was done. */
+export async function checkAll(model: Model, bench: Bench): Promise<void> {
+  for (const [taskId, expected] of model.tasks) {
+    const events = await bench.runtime.context.engine.events(taskId, 0n, 10_000);
+    expect(events.map((event) => event.status)).toEqual(expected.log);
+    expect(events.map((event) => event.sequence)).toEqual(events.map((_, index) => BigInt(index + 1)));
+    expect(events.findIndex((event) => isTerminal(event.status))).toBe(
+      expected.over ? events.length - 1 : -1,
+    );
+    const { task } = await bench.tasks.getTask({ name: { case: "id", value: taskId } });
+    if (task === undefined) throw new Error("no task");
+    expect(task.status).toBe(expected.status);
+    expect(task.attempt).toBe(expected.attempt);
+    expect(toJson(TaskSchema, fold(task, events))).toEqual(toJson(TaskSchema, task));
+  }
+}
+
+/** The fold of a log over what a task's creation fixed. */
+function fold(task: Task, events: readonly TaskEvent[]): Task {
+  const fixed = create(TaskSchema, {
+    id: task.id,
+    externalId: task.externalId,
+    correlationId: task.correlationId,
+    delegator: task.delegator,
+    agentId: task.agentId,
+    capabilityId: task.capabilityId,
+    capabilityHash: task.capabilityHash,
+    description: task.description,
+    contractId: task.contractId,
+    delegationId: task.delegationId,
+  });
+  const { input, budget, limits: inForce, retry, expireTime } = task;
+  Object.assign(fixed, { input, budget, limits: inForce, retry, expireTime });
+  return events.reduce(applyEvent, fixed);
+}

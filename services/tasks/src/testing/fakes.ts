@@ -1,0 +1,173 @@
+import { create, toJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { TaskContractSchema } from "@depute/contracts/delegateos/v0/contract_pb";
+import {
+  AuthorizedScopeSchema,
+  DenialReasonSchema,
+  DenialType,
+} from "@depute/contracts/delegateos/v0/delegation_pb";
+import { VerificationMethod } from "@depute/contracts/delegateos/v0/verification_pb";
+import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
+import {
+  RevocationSchema,
+  RevocationService,
+} from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
+import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
+import { CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
+import { DeputeError, ErrorReason, formatTime } from "@depute/core";
+import type { ServiceName } from "@depute/service";
+import { T0 } from "./tasks.ts";
+
+/** Keys in form only. */
+export const ALICE = `${"A".repeat(42)}A`;
+export const BOB = `${"B".repeat(42)}E`;
+
+export const CONTRACT = "ct_0123456789ab";
+
+const json = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
+
+/** The services that tasks asks, as far as it asks them. A schema is `{"type": ...}`; a token is a word. */
+export class Fakes {
+  readonly agents = new Map<string, { principal: string; active: boolean }>([
+    ["worker", { principal: "", active: true }],
+    ["bob", { principal: BOB, active: true }],
+    ["gone", { principal: "", active: false }],
+  ]);
+  readonly capabilities = new Map([
+    ["shout", { agentId: "bob", h: "0a1b2c3d", input: { type: "string" }, output: { type: "string" } }],
+  ]);
+  /** When the contract has to be fulfilled. */
+  contractDeadlineMs = T0 + 600_000;
+  /** What the contract's check says. */
+  verdict: { passed: boolean; details: string } | "timeout" = { passed: true, details: "" };
+  /** Tokens by their text. */
+  readonly tokens = new Map<string, { delegatee: string; block: string; denial?: DenialType }>();
+  readonly revoked: string[] = [];
+  /** Called within each call of CheckOutput. */
+  onCheckOutput: () => Promise<unknown> = async () => {};
+  /** How often the log of revocations was opened. */
+  opened = 0;
+  /** Services that do not answer. */
+  readonly away = new Set<ServiceName>();
+  #arrived = () => {};
+
+  /** Revokes a block: tokens with it are denied, and the log says so. */
+  revoke(block: string): void {
+    for (const token of this.tokens.values()) if (token.block === block) token.denial = DenialType.REVOKED;
+    this.revoked.push(block);
+    this.#arrived();
+  }
+
+  routes(name: ServiceName): (router: ConnectRouter) => void {
+    return (router) => {
+      if (name === "registry") this.#registry(router);
+      if (name === "tokens") this.#tokens(router);
+      if (name === "verifier") this.#verifier(router);
+    };
+  }
+
+  #present(name: ServiceName): void {
+    if (!this.away.has(name)) return;
+    throw new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "away", { metadata: { service: name } });
+  }
+
+  #registry(router: ConnectRouter): void {
+    router.rpc(AgentService.method.getAgent, ({ id }) => {
+      this.#present("registry");
+      const agent = this.agents.get(id);
+      if (agent === undefined) {
+        throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: id } });
+      }
+      const status = agent.active ? AgentStatus.ACTIVE : AgentStatus.REMOVED;
+      return { agent: { id, principal: agent.principal, status } };
+    });
+    router.rpc(DiscoveryService.method.resolveCapability, ({ capabilityId, hash }) => {
+      this.#present("registry");
+      const found = this.capabilities.get(capabilityId);
+      if (found === undefined) {
+        throw new DeputeError(ErrorReason.CAPABILITY_NOT_FOUND, "no such capability", {
+          metadata: { capability: capabilityId },
+        });
+      }
+      const { agentId, h, input, output } = found;
+      return {
+        agentId,
+        agentPrincipal: this.agents.get(agentId)?.principal ?? "",
+        capability: create(CapabilityFullSchema, {
+          id: capabilityId,
+          h,
+          inputSchema: json(input),
+          outputSchema: json(output),
+        }),
+        hashMatches: hash === "" || hash === h,
+      };
+    });
+  }
+
+  #tokens(router: ConnectRouter): void {
+    router.rpc(TokenService.method.inspectToken, ({ token }) => {
+      this.#present("tokens");
+      const known = this.tokens.get(token?.token ?? "");
+      if (known === undefined) throw new DeputeError(ErrorReason.TOKEN_MALFORMED, "no token");
+      const block = {
+        revocationId: known.block,
+        delegatee: known.delegatee,
+        delegationId: "del_0123456789ab",
+      };
+      const result =
+        known.denial === undefined
+          ? ({ case: "scope", value: create(AuthorizedScopeSchema) } as const)
+          : ({ case: "denial", value: create(DenialReasonSchema, { type: known.denial }) } as const);
+      return { blocks: [block], delegatee: known.delegatee, result };
+    });
+    const fakes = this;
+    router.rpc(RevocationService.method.watchRevocations, async function* ({ afterSequence }, { signal }) {
+      fakes.#present("tokens");
+      fakes.opened++;
+      for (let at = Number(afterSequence); !signal.aborted; ) {
+        for (; at < fakes.revoked.length; at++) {
+          const entry = { revocationId: fakes.revoked[at] ?? "" };
+          yield { revocation: create(RevocationSchema, { sequence: BigInt(at + 1), entry }) };
+        }
+        await new Promise<void>((resolve) => {
+          fakes.#arrived = resolve;
+          signal.addEventListener("abort", () => resolve(), { once: true });
+        });
+      }
+    });
+  }
+
+  #verifier(router: ConnectRouter): void {
+    router.rpc(ContractService.method.getContract, ({ id }) => {
+      this.#present("verifier");
+      if (id !== CONTRACT) {
+        throw new DeputeError(ErrorReason.CONTRACT_NOT_FOUND, "no such contract", {
+          metadata: { contract: id },
+        });
+      }
+      const constraints = {
+        deadline: formatTime(this.contractDeadlineMs),
+        requiredCapabilities: ["docs:read"],
+      };
+      const verification = { method: VerificationMethod.SCHEMA_MATCH };
+      return { contract: create(TaskContractSchema, { id, constraints, verification }) };
+    });
+    router.rpc(VerificationService.method.checkSchema, ({ schema, value }) => {
+      this.#present("verifier");
+      const { type } = toJson(ValueSchema, schema as never) as { type: string };
+      const given = value === undefined ? undefined : toJson(ValueSchema, value);
+      return { violations: typeof given === type ? [] : [{ path: "", message: `must be ${type}` }] };
+    });
+    router.rpc(VerificationService.method.checkOutput, async () => {
+      this.#present("verifier");
+      await this.onCheckOutput();
+      if (this.verdict === "timeout") throw new DeputeError(ErrorReason.CHECK_TIMEOUT, "stopped");
+      return { method: VerificationMethod.SCHEMA_MATCH, result: this.verdict };
+    });
+  }
+}

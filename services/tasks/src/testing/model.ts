@@ -1,0 +1,130 @@
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+
+const { PENDING, ACCEPTED, RUNNING, COMPLETED, REJECTED, FAILED, CANCELLED, EXPIRED } = TaskStatus;
+
+/** The limits of the model's tasks, milliseconds. */
+export const MODEL_LIMITS = { total: 60_000, queue: 20_000, attempt: 15_000, heartbeat: 5000 };
+export const MODEL_ATTEMPTS = 2;
+
+/** What a worker's call has to answer. */
+export type Outcome = "ok" | "LEASE_LOST" | "TASK_STATE_CONFLICT";
+
+export type WorkerCall =
+  | "start"
+  | "progress"
+  | "complete"
+  | "fail"
+  | "break"
+  | "reject"
+  | "release"
+  | "heartbeat";
+
+/**
+ * A task as it should behave, written from the description of the life cycle alone: one variable for each thing that
+ * matters, no events, no tables.
+ */
+export class ModelTask {
+  status: TaskStatus = PENDING;
+  /** The statuses of the log's events. */
+  readonly log: TaskStatus[] = [PENDING];
+  epoch = 0;
+  attempt = 0;
+  readonly #endsMs: number;
+  #waitsUntilMs: number;
+  #leaseUntilMs = 0;
+  #attemptUntilMs = 0;
+  #settled = "";
+
+  constructor(nowMs: number) {
+    this.#endsMs = nowMs + MODEL_LIMITS.total;
+    this.#waitsUntilMs = nowMs + MODEL_LIMITS.queue;
+  }
+
+  get over(): boolean {
+    return this.status > TaskStatus.IN_REVIEW;
+  }
+
+  get held(): boolean {
+    return this.status === ACCEPTED || this.status === RUNNING;
+  }
+
+  passTime(nowMs: number): void {
+    while (!this.over) {
+      const worker = Math.min(this.#leaseUntilMs, this.#attemptUntilMs);
+      const next = Math.min(this.#endsMs, this.held ? worker : this.#waitsUntilMs);
+      if (next > nowMs) return;
+      if (!this.held || this.#endsMs <= next) this.#become(EXPIRED);
+      else this.#loseAttempt(nowMs);
+    }
+  }
+
+  claim(nowMs: number): void {
+    this.epoch++;
+    this.attempt++;
+    this.#leaseUntilMs = nowMs + MODEL_LIMITS.heartbeat;
+    this.#attemptUntilMs = nowMs + MODEL_LIMITS.attempt;
+    this.#become(ACCEPTED);
+  }
+
+  /** @returns whether it could be cancelled, or was so already */
+  cancel(): boolean {
+    if (!this.over) this.#become(CANCELLED);
+    return this.status === CANCELLED;
+  }
+
+  call(call: WorkerCall, epoch: number, nowMs: number): Outcome {
+    if (this.#settled === `${call === "break" ? "fail" : call} ${epoch}`) return "ok";
+    if (call === "heartbeat" && this.over && epoch === this.epoch) return "ok";
+    if (epoch !== this.epoch || !this.held) return "LEASE_LOST";
+    const running = this.status === RUNNING;
+    switch (call) {
+      case "heartbeat":
+        this.#leaseUntilMs = nowMs + MODEL_LIMITS.heartbeat;
+        return "ok";
+      case "start":
+        if (!running) this.#become(RUNNING);
+        this.#leaseUntilMs = nowMs + MODEL_LIMITS.heartbeat;
+        return "ok";
+      case "progress":
+        if (!running) return "TASK_STATE_CONFLICT";
+        this.#become(RUNNING);
+        this.#leaseUntilMs = nowMs + MODEL_LIMITS.heartbeat;
+        return "ok";
+      case "complete":
+        if (!running) return "TASK_STATE_CONFLICT";
+        this.#settle("complete", COMPLETED);
+        return "ok";
+      case "reject":
+        if (running) return "TASK_STATE_CONFLICT";
+        this.#settle("reject", REJECTED);
+        return "ok";
+      case "break":
+        this.#settle("fail", FAILED);
+        return "ok";
+      case "fail":
+        this.#settled = `fail ${epoch}`;
+        this.#loseAttempt(nowMs);
+        return "ok";
+      case "release":
+        this.attempt--;
+        this.#waitsUntilMs = nowMs + MODEL_LIMITS.queue;
+        this.#settle("release", PENDING);
+        return "ok";
+    }
+  }
+
+  #loseAttempt(nowMs: number): void {
+    this.#waitsUntilMs = nowMs + MODEL_LIMITS.queue;
+    this.#become(this.attempt < MODEL_ATTEMPTS ? PENDING : FAILED);
+  }
+
+  #settle(call: string, status: TaskStatus): void {
+    this.#settled = `${call} ${this.epoch}`;
+    this.#become(status);
+  }
+
+  #become(status: TaskStatus): void {
+    this.status = status;
+    this.log.push(status);
+  }
+}
