@@ -1,0 +1,19 @@
+import type { DescService } from "@bufbuild/protobuf";
+import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
+import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
+import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
+import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
+import type { ServiceName } from "@depute/service";
+
+/** The RPC services that the gateway serves by forwarding, and whose they are. */
+export const FORWARDED: Readonly<Record<ServiceName, readonly DescService[]>> = {
+  registry: [AgentService, DiscoveryService],
+  tasks: [TaskService, WorkerService],
+  tokens: [TokenService, RevocationService],
+  verifier: [ContractService, VerificationService, AttestationService],
+};
