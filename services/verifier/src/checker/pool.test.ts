@@ -1,0 +1,148 @@
+import { DeputeError, ManualClock, reasonName, systemTimers } from "@depute/core";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { doublingSchema, SLOW_VALUE } from "../testing/hostile.ts";
+import type { Job } from "./jobs.ts";
+import { type PoolOptions, WorkerPool } from "./pool.ts";
+
+const pools: WorkerPool[] = [];
+const faults: unknown[] = [];
+afterEach(async () => {
+  await Promise.all(pools.splice(0).map((pool) => pool.close()));
+  expect(faults.splice(0)).toEqual([]);
+});
+
+function open(options: Partial<PoolOptions> = {}): WorkerPool {
+  const pool = new WorkerPool({
+    size: 1,
+    jobLimitMs: 1000,
+    maxWaiting: 10,
+    memoryMb: 64,
+    timers: systemTimers,
+    onError: (error) => faults.push(error),
+    ...options,
+  });
+  pools.push(pool);
+  return pool;
+}
+
+const validate = (schema: unknown, value: unknown): Job & { kind: "validate" } => ({
+  kind: "validate",
+  dialect: "draft-07",
+  schema: JSON.stringify(schema),
+  value: JSON.stringify(value),
+});
+const quick = validate({ type: "string" }, 1);
+const slow = validate(doublingSchema(), SLOW_VALUE);
+
+async function reasonOf(job: Promise<unknown>): Promise<string> {
+  const error = await job.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  return error instanceof DeputeError ? reasonName(error.reason) : `no refusal: ${error}`;
+}
+
+test("answers each job", async () => {
+  const pool = open();
+  expect(await pool.run(quick)).toEqual([{ path: "", message: "must be string" }]);
+  const judgement = JSON.stringify({
+    verification: { method: "schema_match" },
+    outputSchema: { type: "string" },
+  });
+  for (const output of ['"a"', "1", '"b"']) {
+    const result = await pool.run({ kind: "verify", judgement, output });
+    expect(result.passed).toBe(output !== "1");
+  }
+  const items = JSON.stringify([
+    { schema: true },
+    { pattern: "(?=a)", flags: "" },
+    { schema: { type: "nope" } },
+  ]);
+  expect(await pool.run({ kind: "compile", items })).toMatchObject({
+    unusable: "pattern",
+    index: 1,
+    pattern: "(?=a)",
+  });
+});
+
+test("a job that does not end is stopped at its limit, and the next one runs in a new thread", async () => {
+  const clock = new ManualClock();
+  const pool = open({ timers: clock });
+  const stuck = pool.run(slow);
+  const next = pool.run(quick);
+  await vi.waitFor(() => expect(clock.pending).toBe(1), { timeout: 5000 });
+  clock.advance(999);
+  clock.advance(1);
+  expect(await reasonOf(stuck)).toBe("CHECK_TIMEOUT");
+  expect(await next).toHaveLength(1);
+  expect(clock.pending).toBe(0);
+});
+
+test("others are answered while one is stuck, and the event loop is free", async () => {
+  const pool = open({ size: 2 });
+  const stuck = reasonOf(pool.run(slow));
+  let ended = false;
+  void stuck.then(() => {
+    ended = true;
+  });
+  for (let i = 0; i < 5; i++) expect(await pool.run(quick)).toHaveLength(1);
+  expect(ended).toBe(false);
+  expect(await stuck).toBe("CHECK_TIMEOUT");
+});
+
+test("a job that eats memory is stopped", async () => {
+  const pool = open({ memoryMb: 32, jobLimitMs: 30_000 });
+  // Once it is parsed, the value alone is more than the heap may hold.
+  const value = `[${Array.from({ length: 400_000 }, (_, i) => `[{"a":${i}}]`).join(",")}]`;
+  expect(await reasonOf(pool.run({ ...validate(true, 0), value }))).toBe("CHECK_TIMEOUT");
+  expect(await pool.run(quick)).toHaveLength(1);
+});
+
+describe("the queue", () => {
+  test("is bounded", async () => {
+    const clock = new ManualClock();
+    const pool = open({ maxWaiting: 2, timers: clock });
+    const stuck = reasonOf(pool.run(slow));
+    await vi.waitFor(() => expect(clock.pending).toBe(1), { timeout: 5000 });
+    const waiting = [pool.run(quick), pool.run(quick)];
+    expect(await reasonOf(pool.run(quick))).toBe("LIMIT_EXCEEDED");
+    clock.advance(1000);
+    expect(await stuck).toBe("CHECK_TIMEOUT");
+    expect(await Promise.all(waiting)).toHaveLength(2);
+  });
+
+  test("lets go of jobs whose caller is gone", async () => {
+    const clock = new ManualClock();
+    const pool = open({ maxWaiting: 1, timers: clock });
+    const stuck = reasonOf(pool.run(slow));
+    await vi.waitFor(() => expect(clock.pending).toBe(1), { timeout: 5000 });
+    const gone = new AbortController();
+    const left = reasonOf(pool.run(quick, gone.signal));
+    gone.abort();
+    const after = pool.run(quick);
+    expect(await left).toBe("DEADLINE_EXCEEDED");
+    clock.advance(1000);
+    await stuck;
+    expect(await after).toHaveLength(1);
+  });
+});
+
+test("close refuses what waits, what runs and what comes", async () => {
+  const clock = new ManualClock();
+  const pool = open({ timers: clock });
+  const running = reasonOf(pool.run(slow));
+  await vi.waitFor(() => expect(clock.pending).toBe(1), { timeout: 5000 });
+  const waiting = reasonOf(pool.run(quick));
+  await pool.close();
+  await pool.close();
+  expect(await Promise.all([running, waiting, reasonOf(pool.run(quick))])).toEqual(
+    Array(3).fill("SHUTTING_DOWN"),
+  );
+});
+
+test("a fault of our own is no answer, and told to the log", async () => {
+  const pool = open();
+  expect(await reasonOf(pool.run({ kind: "compile", items: "not JSON" }))).toBe("INTERNAL");
+  expect(faults.splice(0)).toHaveLength(1);
+  expect(await pool.run(quick)).toHaveLength(1);
+});

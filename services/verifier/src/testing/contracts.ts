@@ -1,0 +1,78 @@
+import { generateKeypair, type Keypair, newId, signObject } from "@depute/dct";
+import { nativeEngine } from "@depute/dct/native";
+import type { Attestation, TaskContract, VerificationSpec } from "../rules/documents.ts";
+
+export interface ContractParts {
+  verification?: VerificationSpec;
+  outputSchema?: TaskContract["task"]["outputSchema"];
+  maxBudgetMicrocents?: number;
+  id?: string;
+  issuer?: string;
+}
+
+/** A contract that is valid but for its signature, made before the tests' clocks begin. */
+export function contractBody(parts: ContractParts = {}): Omit<TaskContract, "signature"> {
+  return {
+    id: parts.id ?? newId("ct"),
+    version: "0.1",
+    issuer: parts.issuer ?? "A".repeat(43),
+    createdAt: "2025-12-31T12:00:00Z",
+    task: {
+      title: "Sentiment",
+      description: "Tell the sentiment of a text.",
+      inputs: { text: "fine" },
+      outputSchema: parts.outputSchema ?? {
+        type: "object",
+        properties: { label: { type: "string" } },
+        required: ["label"],
+      },
+    },
+    verification: parts.verification ?? { method: "schema_match" },
+    constraints: {
+      maxBudgetMicrocents: parts.maxBudgetMicrocents ?? 1000,
+      deadline: "2026-02-01T00:00:00Z",
+      maxChainDepth: 2,
+      requiredCapabilities: ["docs:read"],
+    },
+  };
+}
+
+/** A verification by one check. */
+export function check(checkName: string, checkParams: unknown): VerificationSpec {
+  return { method: "deterministic_check", checkName, checkParams };
+}
+
+export const engine = nativeEngine;
+export const delegator: Keypair = generateKeypair(nativeEngine);
+export const worker: Keypair = generateKeypair(nativeEngine);
+
+/** A contract that the delegator signed. */
+export function signedContract(parts: ContractParts = {}): TaskContract {
+  return signObject(
+    engine,
+    "contract",
+    contractBody({ ...parts, issuer: delegator.principal.id }),
+    delegator,
+  );
+}
+
+/** A completion that the worker signed. */
+export function signedCompletion(contractId: string, change: Partial<Attestation> = {}): Attestation {
+  return signObject(
+    engine,
+    "attestation",
+    {
+      id: newId("att"),
+      version: "0.1",
+      contractId,
+      delegationId: "del_0123456789ab",
+      principal: worker.principal.id,
+      createdAt: "2026-01-01T00:00:00Z",
+      type: "completion",
+      result: { success: true, output: { label: "good" }, costMicrocents: 10, durationMs: 5 },
+      childAttestations: [],
+      ...change,
+    },
+    worker,
+  );
+}
