@@ -8,6 +8,7 @@ import {
 import { ServerReflection } from "@depute/contracts/grpc/reflection/v1/reflection_pb";
 import { ServerReflection as ServerReflectionAlpha } from "@depute/contracts/grpc/reflection/v1alpha/reflection_pb";
 import { ErrorReason, systemTimers } from "@depute/core";
+import { createGrpcJsTransport } from "@depute/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fromConnectError } from "./errors-on-wire.ts";
 import { createHealth, healthService } from "./health.ts";
@@ -19,7 +20,6 @@ import { registerReflection } from "./reflection.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { type Server, startServer } from "./server.ts";
 import { EchoService } from "./testing/echo.ts";
-import { createGrpcJsTransport } from "./testing/grpc-js-transport.ts";
 
 const log = createLogger({ level: "silent", name: "test" });
 const health = createHealth(["a.A", "b.B"]);

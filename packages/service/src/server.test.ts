@@ -5,6 +5,7 @@ import { BytesValueSchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { DeputeError, ErrorReason, ManualClock, systemClock, systemTimers } from "@depute/core";
+import { createGrpcJsTransport } from "@depute/grpc-js";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { noCredentials } from "./credentials.ts";
 import { fromConnectError } from "./errors-on-wire.ts";
@@ -16,7 +17,6 @@ import { createMetrics } from "./metrics.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { MAX_HEADER_BYTES, type Server, type ServerOptions, startServer } from "./server.ts";
 import { EchoService, type EchoTrace, echoClient, echoRoutes } from "./testing/echo.ts";
-import { createGrpcJsTransport } from "./testing/grpc-js-transport.ts";
 
 const UNARY = "/depute.testing.EchoService/Unary";
 const log = createLogger({ level: "silent", name: "test" });
@@ -125,6 +125,12 @@ function received(socket: Socket): Promise<string> {
     });
     socket.on("close", () => resolve(text));
   });
+}
+
+/** An error in the Connect protocol's JSON form. */
+interface ErrorBody {
+  code: string;
+  details: { debug: unknown }[];
 }
 
 describe("one port", () => {
@@ -236,7 +242,7 @@ describe("a wrong request", () => {
     const { server } = await start();
     const long = await fetch(`${server.url}/things/a`, { method: "POST", body: "x".repeat(11) });
     expect(long.status).toBe(429);
-    expect((await long.json()).details[0].debug).toMatchObject({ reason: "LIMIT_EXCEEDED" });
+    expect(((await long.json()) as ErrorBody).details[0]?.debug).toMatchObject({ reason: "LIMIT_EXCEEDED" });
     const chunked = await overHttp2(server.url, { ":method": "POST", ":path": "/things/a" }, "x".repeat(11));
     expect(chunked.status).toBe(429);
   });
@@ -300,9 +306,9 @@ describe("a wrong request", () => {
       body,
     });
     expect(answer.status).toBe(400);
-    const { code, details } = await answer.json();
+    const { code, details } = (await answer.json()) as ErrorBody;
     expect(code).toBe("invalid_argument");
-    expect(details[0].debug).toMatchObject({ reason: "INVALID_REQUEST", domain: "depute.dev" });
+    expect(details[0]?.debug).toMatchObject({ reason: "INVALID_REQUEST", domain: "depute.dev" });
   });
 
   it("body that is no message has its reason over gRPC", async () => {

@@ -7,6 +7,7 @@ import {
 } from "@connectrpc/connect-node";
 import { BadRequestSchema, ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
 import { ErrorReason, systemClock, systemTimers } from "@depute/core";
+import { createGrpcJsTransport } from "@depute/grpc-js";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { noCredentials } from "./credentials.ts";
 import { createDirectTransport } from "./direct-transport.ts";
@@ -17,7 +18,6 @@ import { createMetrics } from "./metrics.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { type Server, startServer } from "./server.ts";
 import { type EchoTrace, echoClient, echoRoutes } from "./testing/echo.ts";
-import { createGrpcJsTransport } from "./testing/grpc-js-transport.ts";
 import { createServiceTransport } from "./transport.ts";
 
 const trace: EchoTrace = { started: 0, ended: [] };

@@ -3,8 +3,9 @@ import { TokenSignatureSchema } from "@depute/contracts/delegateos/v0/token_pb";
 import { VerificationSpecSchema } from "@depute/contracts/delegateos/v0/verification_pb";
 import { JsonRpcResponseSchema } from "@depute/contracts/depute/wire/v1/jsonrpc_pb";
 import { ContextRequestSchema, VerifyRequestSchema } from "@depute/contracts/nekte/v1/nekte_pb";
+import { regexMatch } from "@depute/core";
 import { describe, expect, test } from "vitest";
-import { decodeValid, MAX_ERRORS, regexMatch } from "./index.ts";
+import { decodeValid, MAX_ERRORS } from "./index.ts";
 import { readFixture } from "./testing/fixtures.ts";
 
 const id = "A".repeat(43);

@@ -1,8 +1,8 @@
 import type { DescField, DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { Path } from "@bufbuild/protobuf/reflect";
+import { type BrokenRule, brokenRules } from "@depute/core";
 import { pointer, type Step, type WireError } from "./error.ts";
 import { fieldOptions, isInline, isTagged, oneofOptions, wireName } from "./names.ts";
-import { type BrokenRule, brokenRules } from "./rules.ts";
 import { type DecodeLimits, decode } from "./wire.ts";
 
 /** The most broken rules that decodeValid reports. */

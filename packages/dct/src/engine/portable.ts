@@ -1,8 +1,8 @@
 import * as ed from "@noble/ed25519";
+import { sha256, sha512 } from "@noble/hashes/sha2.js";
 import { blake2b } from "blakejs";
 import type { CryptoEngine } from "../engine.ts";
 import { assertSeed, isAcceptableKey, isAcceptableSignature } from "./encodings.ts";
-import { sha256, sha512 } from "./sha2.ts";
 
 // @noble/ed25519 brings no synchronous SHA-512; one that somebody else has set is left alone.
 ed.hashes.sha512 ??= (message) => Uint8Array.from(sha512(message));

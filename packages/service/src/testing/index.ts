@@ -1,1 +1,1 @@
-export { createGrpcJsTransport } from "./grpc-js-transport.ts";
+export { createGrpcJsTransport } from "@depute/grpc-js";

@@ -108,7 +108,7 @@ async function pump<T>(source: AsyncIterable<T>, call: grpc.ClientDuplexStream<T
   call.end();
 }
 
-async function* messages<T>(call: grpc.ClientDuplexStream<unknown, T>): AsyncIterable<T> {
+async function* messages<T>(call: grpc.ClientReadableStream<T>): AsyncIterable<T> {
   try {
     for await (const message of call) yield message as T;
   } catch (error) {

@@ -1,0 +1,17 @@
+import { onStopSignal } from "@depute/service";
+import { MODULE_NAMES } from "../modules.ts";
+import { startPlatform } from "../platform.ts";
+import { welcome } from "../welcome.ts";
+
+/** `depute start`: the whole platform in this process, on one port. */
+export async function start(args: readonly string[]): Promise<void> {
+  const platform = await startPlatform({
+    modules: MODULE_NAMES,
+    listen: ["gateway"],
+    args,
+    name: "depute start",
+    description: "Runs the whole platform in one process: SQLite files, no other server needed.",
+  });
+  onStopSignal(platform.log, platform.stop);
+  console.log(welcome(platform.host.urls.gateway ?? "", platform.settings));
+}

@@ -1,0 +1,46 @@
+#!/usr/bin/env node
+import { HelpRequested, SettingsError } from "@depute/service";
+import { cluster } from "./commands/cluster.ts";
+import { serve } from "./commands/serve.ts";
+import { start } from "./commands/start.ts";
+import { isModuleName, MODULE_NAMES } from "./modules.ts";
+
+const USAGE = `depute: delegation infrastructure for software agents
+
+  depute start            the whole platform in one process
+  depute serve NAME       one service: ${MODULE_NAMES.join(", ")}
+  depute cluster          the five services in processes of their own, with Redis
+
+  depute COMMAND --help   every setting of it
+`;
+
+async function main([command, ...args]: string[]): Promise<void> {
+  switch (command) {
+    case "start":
+      return start(args);
+    case "cluster":
+      return cluster(args);
+    case "serve": {
+      const [name, ...rest] = args;
+      if (isModuleName(name)) return serve(name, rest);
+      throw new SettingsError(`serve one of: ${MODULE_NAMES.join(", ")}`);
+    }
+    case undefined:
+    case "help":
+    case "--help":
+      console.log(USAGE);
+      return;
+    default:
+      throw new SettingsError(`there is no command ${command}; see depute --help`);
+  }
+}
+
+main(process.argv.slice(2)).catch((error: unknown) => {
+  if (error instanceof HelpRequested) {
+    console.log(error.text);
+    return;
+  }
+  // A fault of the settings is the reader's to mend and needs no stack.
+  console.error(error instanceof SettingsError ? `depute: ${error.message}` : error);
+  process.exitCode = 1;
+});

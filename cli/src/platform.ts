@@ -1,0 +1,73 @@
+import { createBus } from "@depute/bus";
+import {
+  type CommonSettings,
+  commonSettings,
+  createLogger,
+  type Host,
+  hostServices,
+  type Logger,
+  type ModuleName,
+  mergeSettings,
+  readSettings,
+} from "@depute/service";
+import { MODULES } from "./modules.ts";
+
+/** Services that run in this process, with everything that was opened for them. */
+export interface Platform {
+  readonly host: Host;
+  readonly settings: CommonSettings;
+  readonly log: Logger;
+  /** Drains, closes everything; the same promise for every call. */
+  stop(): Promise<void>;
+}
+
+/** Which services to run, and which of them listen; the others are reached only from within the process. */
+export interface PlatformOptions {
+  readonly modules: readonly ModuleName[];
+  readonly listen: readonly ModuleName[];
+  /** Flags, as on the command line; they win over the environment. */
+  readonly args: readonly string[];
+  /** For --help and for traces. */
+  readonly name: string;
+  readonly description: string;
+}
+
+/**
+ * Starts services in this process as the settings say.
+ *
+ * @throws SettingsError, HelpRequested; whatever a service's start throws
+ */
+export async function startPlatform(options: PlatformOptions): Promise<Platform> {
+  const { modules, listen, args, name, description } = options;
+  const table = mergeSettings(commonSettings, ...modules.map((module) => MODULES[module].settings));
+  const settings = readSettings(table, args, { name, description }) as CommonSettings;
+  const log = createLogger({ level: settings.logLevel, name });
+  const bus = createBus({
+    redisUrl: settings.redisUrl === "" ? undefined : settings.redisUrl,
+    onError: (err, what) => log.warn({ err }, what),
+  });
+  const host = await hostServices({
+    modules: modules.map((module) => ({
+      module: MODULES[module],
+      settings,
+      listen: listen.includes(module),
+    })),
+    common: settings,
+    bus,
+    log,
+    name,
+  }).catch(async (error: unknown) => {
+    await bus.close();
+    throw error;
+  });
+  let stopped: Promise<void> | undefined;
+  return {
+    host,
+    settings,
+    log,
+    stop() {
+      stopped ??= host.stop().then(() => bus.close());
+      return stopped;
+    },
+  };
+}

@@ -1,0 +1,34 @@
+import { spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { type Child, startChild } from "./processes.ts";
+
+/** Whether the PATH has a redis-server. */
+export function findRedis(): boolean {
+  return spawnSync("redis-server", ["--version"]).status === 0;
+}
+
+/** Starts a Redis that keeps nothing, on a free port of the loopback. It only wakes: nothing is lost with it. */
+export async function startRedis(): Promise<{ url: string; child: Child }> {
+  const port = await freePort();
+  const args = ["--port", `${port}`, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+  const child = await startChild(
+    "redis",
+    "redis-server",
+    [...args, "--dir", tmpdir(), "--loglevel", "notice"],
+    process.env,
+    "Ready to accept connections",
+  );
+  return { url: `redis://127.0.0.1:${port}`, child };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("the system gave no port");
+  return address.port;
+}

@@ -1,0 +1,23 @@
+import type { CommonSettings } from "@depute/service";
+
+/** What a person sees when the platform is up: where it is, and what to try. */
+export function welcome(url: string, settings: CommonSettings): string {
+  const who = settings.auth === "open" ? "open, loopback only" : "credentials required";
+  return `
+Depute is up at ${url} (${who}; data in ${settings.dataDir})
+
+  gRPC, Connect, gRPC-Web   ${url}/depute.tasks.v1.TaskService/... (reflection is on)
+  NEKTE                     ${url}/nekte, ${url}/nekte/{agent}
+  DelegateOS                ${url}/delegateos
+  Agenta                    ${url}/protocols/agenta.delegation.v0
+  health, metrics           ${url}/health, ${url}/metrics
+
+Try, in a second shell:
+  npm run demo
+  npx buf curl --http2-prior-knowledge --protocol grpc ${url}/depute.registry.v1.AgentService/ListAgents
+  curl ${url}/nekte -H 'content-type: application/json' \\
+    -d '{"jsonrpc":"2.0","id":1,"method":"nekte.discover","params":{"level":0}}'
+
+Ctrl-C drains and stops. Every setting: npm start -- --help
+`;
+}

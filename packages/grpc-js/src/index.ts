@@ -1,0 +1,1 @@
+export { createGrpcJsTransport } from "./transport.ts";
