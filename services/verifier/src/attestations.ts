@@ -1,4 +1,11 @@
-import { canonicalBytes, DeputeError, ErrorReason, encodeBase64Url } from "@depute/core";
+import {
+  CanonicalError,
+  canonicalJson,
+  DeputeError,
+  ErrorReason,
+  encodeBase64Url,
+  invalid,
+} from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
 import type { Store, WriteTx } from "@depute/store";
 import type { Attestation } from "./rules/documents.ts";
@@ -44,12 +51,23 @@ export function attestationNotFound(id: string): DeputeError {
   });
 }
 
-/**
- * The outputHash of a value: base64url of BLAKE2b-256 of its canonical JSON. Depute's choice: DelegateOS 7.1 names no
- * form, and only a canonical one gives equal outputs equal hashes.
- *
- * @throws CanonicalError
- */
-export function outputHash(engine: CryptoEngine, output: unknown): string {
-  return encodeBase64Url(engine.blake2b256(canonicalBytes(output)));
+/** An output in the form in which it is hashed and compared. */
+export interface CanonicalOutput {
+  canonical: string;
+  /**
+   * base64url of BLAKE2b-256 of it: its outputHash. Depute's choice: DelegateOS 7.1 names no form, and only a canonical
+   * one gives equal outputs equal hashes.
+   */
+  hash: string;
+}
+
+/** @throws DeputeError INVALID_REQUEST naming the field, for what has no canonical form */
+export function canonicalOutput(engine: CryptoEngine, output: unknown, field = "output"): CanonicalOutput {
+  try {
+    const canonical = canonicalJson(output);
+    return { canonical, hash: encodeBase64Url(engine.blake2b256(Buffer.from(canonical))) };
+  } catch (error) {
+    if (error instanceof CanonicalError) throw invalid(field, error.message);
+    throw error;
+  }
 }

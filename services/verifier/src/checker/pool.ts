@@ -99,8 +99,6 @@ export class WorkerPool {
     worker.on("message", (message: WorkerMessage) => this.#onMessage(slot, message));
     worker.on("error", (error) => this.#onLost(slot, error));
     worker.on("exit", () => this.#onLost(slot, new Error("the worker ended")));
-    // An idle worker does not keep the process alive.
-    worker.unref();
   }
 
   #forgetAborted(): void {

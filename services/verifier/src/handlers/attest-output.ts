@@ -1,13 +1,13 @@
-import { create, type JsonValue } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import type {
   AttestOutputRequest,
   AttestOutputResponse,
 } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { AttestOutputResponseSchema } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
-import { CanonicalError, canonicalBytes, encodeBase64Url, formatTime, invalid } from "@depute/core";
+import { canonicalBytes, encodeBase64Url, formatTime, invalid } from "@depute/core";
 import { newId, signObject } from "@depute/dct";
-import { attestationNotFound, outputHash, readAttestation, saveAttestation } from "../attestations.ts";
+import { attestationNotFound, canonicalOutput, readAttestation, saveAttestation } from "../attestations.ts";
 import type { KnownContract } from "../contract-book.ts";
 import { toMessage, toStored } from "../documents.ts";
 import { readValue } from "../json-value.ts";
@@ -32,7 +32,7 @@ export async function attestOutput(
   const output = readValue(request.output, "output");
   const children = request.childAttestations;
   if (new Set(children).size !== children.length) throw invalid("child_attestations", "names one twice");
-  const hash = hashOf(verifier, output.value);
+  const { hash } = canonicalOutput(verifier.engine, output.value);
   const key: RequestKey = { caller, requestId: request.requestId, digest: digestOf(verifier, request, hash) };
 
   const before = await store.read((tx) => answeredBefore(tx, key));
@@ -83,15 +83,6 @@ function sign(
     },
     keypair,
   );
-}
-
-function hashOf({ engine }: Verifier, output: JsonValue): string {
-  try {
-    return outputHash(engine, output);
-  } catch (error) {
-    if (error instanceof CanonicalError) throw invalid("output", error.message);
-    throw error;
-  }
 }
 
 /** Digest of everything that the request asks for but its id. */

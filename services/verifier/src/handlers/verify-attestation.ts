@@ -6,9 +6,9 @@ import {
   type VerifyAttestationResponse,
   VerifyAttestationResponseSchema,
 } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
-import { CanonicalError, canonicalJson, invalid } from "@depute/core";
+import { invalid } from "@depute/core";
 import { verifyObject } from "@depute/dct";
-import { outputHash, readAttestation } from "../attestations.ts";
+import { canonicalOutput, readAttestation } from "../attestations.ts";
 import { schemaJudgementOf } from "../contract-book.ts";
 import { toDocument, toMessage } from "../documents.ts";
 import { assertOutputSize, readValue } from "../json-value.ts";
@@ -69,21 +69,12 @@ interface FoundOutput {
 }
 
 function outputOf({ engine }: Verifier, { result }: Attestation, given: JsonValue | undefined): FoundOutput {
-  const held = result.output;
-  try {
-    if (held !== undefined) assertOutputSize(JSON.stringify(held), "attestation.result.output");
-    const fault = outputFault({
-      held: held === undefined ? undefined : canonicalJson(held),
-      heldHash: held === undefined ? undefined : outputHash(engine, held),
-      hash: result.outputHash,
-      given:
-        given === undefined
-          ? undefined
-          : { canonical: canonicalJson(given), hash: outputHash(engine, given) },
-    });
-    return { output: held === undefined ? given : held, fault };
-  } catch (error) {
-    if (error instanceof CanonicalError) throw invalid("output", error.message);
-    throw error;
-  }
+  const field = "attestation.result.output";
+  if (result.output !== undefined) assertOutputSize(JSON.stringify(result.output), field);
+  const fault = outputFault({
+    held: result.output === undefined ? undefined : canonicalOutput(engine, result.output, field),
+    hash: result.outputHash,
+    given: given === undefined ? undefined : canonicalOutput(engine, given),
+  });
+  return { output: result.output === undefined ? given : result.output, fault };
 }

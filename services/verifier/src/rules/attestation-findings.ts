@@ -48,27 +48,30 @@ function finding(step: Step, fault: string | undefined): Finding {
   return { step, passed: fault === undefined, details: fault ?? "" };
 }
 
-/** What an attestation says about its output, each by canonical JSON. */
+/** An output as it is compared. */
+interface Output {
+  /** Canonical JSON. */
+  canonical: string;
+  /** base64url of BLAKE2b-256 of it. */
+  hash: string;
+}
+
+/** What an attestation says about its output, and the output that was given along. */
 export interface OutputClaim {
-  /** Canonical JSON of the output that it holds. */
-  held: string | undefined;
-  /** base64url of BLAKE2b-256 that it holds. */
+  held: Output | undefined;
   hash: string | undefined;
-  /** The output that was given along. */
-  given: { canonical: string; hash: string } | undefined;
-  /** Hash of the held output. */
-  heldHash: string | undefined;
+  given: Output | undefined;
 }
 
 /** Why there is no output, or not the one that the attestation speaks of; undefined when there is. */
-export function outputFault({ held, hash, given, heldHash }: OutputClaim): string | undefined {
+export function outputFault({ held, hash, given }: OutputClaim): string | undefined {
   if (held === undefined && hash === undefined) return "the attestation holds neither an output nor its hash";
-  if (held === undefined && given === undefined)
-    return "the attestation holds a hash only: the output is needed";
-  if (held !== undefined && given !== undefined && held !== given.canonical) {
+  const output = held ?? given;
+  if (output === undefined) return "the attestation holds a hash only: the output is needed";
+  if (given !== undefined && given.canonical !== output.canonical) {
     return "the output given is not the one that the attestation holds";
   }
-  if (hash !== undefined && (heldHash ?? given?.hash) !== hash)
-    return "the output does not have the hash attested";
-  return undefined;
+  return hash === undefined || output.hash === hash
+    ? undefined
+    : "the output does not have the hash attested";
 }

@@ -11,7 +11,7 @@ import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_s
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import { ManualClock, reasonName, systemTimers } from "@depute/core";
 import { commonSettings, createLogger, fromConnectError, hostServices, readSettings } from "@depute/service";
-import { createGrpcJsTransport } from "../../../../packages/service/src/testing/index.ts";
+import { createGrpcJsTransport } from "@depute/service/testing";
 import { toMessage } from "../documents.ts";
 import { verifier } from "../index.ts";
 import type { TaskContract } from "../rules/documents.ts";

@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import {
+  type Evidence,
+  findingsOf,
+  type OutputClaim,
+  outputFault,
+  STEPS,
+  type Step,
+} from "./attestation-findings.ts";
+
+const sound: Evidence = {
+  signatureFault: undefined,
+  outputFault: undefined,
+  schema: { passed: true },
+  verification: { passed: true },
+  costMicrocents: 10,
+  maxBudgetMicrocents: 10,
+};
+
+test.each<[what: string, change: Partial<Evidence>, failed: Step[]]>([
+  ["all is well", {}, []],
+  ["the method is not schema_match", { schema: undefined }, []],
+  ["a forged signature", { signatureFault: "not signed by principal" }, ["signature"]],
+  [
+    "no output",
+    { outputFault: "none", schema: undefined, verification: undefined },
+    ["output", "verification"],
+  ],
+  ["an output outside the schema", { schema: { passed: false, details: "data must be object" } }, ["output"]],
+  ["an output that does not pass", { verification: { passed: false } }, ["verification"]],
+  ["a cost over the budget", { costMicrocents: 11 }, ["cost"]],
+])("%s", (_, change, failed) => {
+  const findings = findingsOf({ ...sound, ...change });
+  expect(findings.map(({ step }) => step)).toEqual([...STEPS]);
+  expect(findings.filter(({ passed }) => !passed).map(({ step }) => step)).toEqual(failed);
+  for (const { passed, details } of findings) expect(details === "").toBe(passed);
+});
+
+const one = { canonical: "1", hash: "h1" };
+const two = { canonical: "2", hash: "h2" };
+test.each<[claim: Partial<OutputClaim>, fault: RegExp | undefined]>([
+  [{ held: one }, undefined],
+  [{ held: one, hash: "h1" }, undefined],
+  [{ held: one, given: one }, undefined],
+  [{ hash: "h1", given: one }, undefined],
+  [{}, /neither/],
+  [{ given: one }, /neither/],
+  [{ hash: "h1" }, /is needed/],
+  [{ held: one, given: two }, /not the one/],
+  [{ held: one, hash: "h2" }, /hash attested/],
+  [{ hash: "h1", given: two }, /hash attested/],
+])("%j", (claim, fault) => {
+  const found = outputFault({ held: undefined, hash: undefined, given: undefined, ...claim });
+  if (fault === undefined) expect(found).toBeUndefined();
+  else expect(found).toMatch(fault);
+});
