@@ -1,3 +1,4 @@
+import { MAX_DETAILS } from "./check-result.ts";
 import { MAX_FIELD_PATH } from "./field-path.ts";
 
 /**
@@ -61,6 +62,13 @@ export const exitCodeParams: ParamsRule = members({
 });
 
 export const outputEqualsParams: ParamsRule = members({ expected: { rule: () => undefined, needed: true } });
+
+/** The CheckResult that a contract expects (DelegateOS 6.1): one that no check can give would never pass. */
+export const expectedResultParams: ParamsRule = members({
+  passed: { rule: (v) => (typeof v === "boolean" ? undefined : "true or false is needed"), needed: true },
+  score: { rule: (v) => (typeof v === "number" && v >= 0 && v <= 1 ? undefined : "0 to 1 is needed") },
+  details: { rule: (v) => text(v, 0, MAX_DETAILS) },
+});
 
 function members(spec: Record<string, MemberSpec>): ParamsRule {
   return (params) => {

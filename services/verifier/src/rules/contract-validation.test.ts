@@ -22,6 +22,11 @@ function validate(verification: VerificationSpec, change: Partial<TaskContract> 
 }
 
 const step: VerificationSpec = { method: "schema_match" };
+const exit: VerificationSpec = {
+  method: "deterministic_check",
+  checkName: "exit_code",
+  checkParams: { expected: 0 },
+};
 const weighted = (weights: number[] | undefined, steps = 2): VerificationSpec => ({
   method: "composite",
   mode: "weighted",
@@ -62,6 +67,18 @@ test.each<[what: string, spec: VerificationSpec, field: string, reason?: string]
     { method: "deterministic_check", checkName: "exit_code", checkParams: { expected: "0" } },
     `${V}.check_params.expected`,
   ],
+  ["an expected result that no check gives", { ...exit, expectedResult: true }, `${V}.expected_result`],
+  ["an expected result without a verdict", { ...exit, expectedResult: {} }, `${V}.expected_result.passed`],
+  [
+    "an expected result with a word more",
+    { ...exit, expectedResult: { passed: true, why: "" } },
+    `${V}.expected_result.why`,
+  ],
+  [
+    "an expected score over 1",
+    { ...exit, expectedResult: { passed: true, score: 2 } },
+    `${V}.expected_result.score`,
+  ],
   ["no steps", { method: "composite", mode: "majority", steps: [] }, `${V}.steps`],
   ["absent steps", { method: "composite", mode: "majority" }, `${V}.steps`],
   ["no mode", { method: "composite", steps: [step] }, `${V}.mode`],
@@ -94,6 +111,7 @@ test.each<[what: string, spec: VerificationSpec, field: string, reason?: string]
 describe("accepted", () => {
   test.each<[what: string, spec: VerificationSpec]>([
     ["schema_match", step],
+    ["a check that has to fail", { ...exit, expectedResult: { passed: false } }],
     ["weights that are 0.001 off", weighted([0.5, 0.499])],
     ["weights that are 0.001 over", weighted([0.5, 0.501])],
     ["as deep as may be", nested(MAX_SPEC_DEPTH)],

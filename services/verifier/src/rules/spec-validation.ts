@@ -1,4 +1,5 @@
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import { expectedResultParams, type ParamsFault } from "./check-params.ts";
 import type { CheckFunctionRegistry } from "./check-registry.ts";
 import type { VerificationSpec } from "./documents.ts";
 
@@ -73,13 +74,21 @@ function visitCheck(spec: VerificationSpec, field: string, walk: Walk): void {
   }
   const at = `${field}.check_params`;
   const fault = walk.registry.paramsRule(name)(spec.checkParams);
-  if (fault !== undefined) throw invalid(fault.member === "" ? at : `${at}.${fault.member}`, fault.problem);
+  if (fault !== undefined) throw faultIn(at, fault);
+  if (spec.expectedResult !== undefined) {
+    const expected = expectedResultParams(spec.expectedResult);
+    if (expected !== undefined) throw faultIn(`${field}.expected_result`, expected);
+  }
   const params = spec.checkParams as Record<string, unknown>;
   if (name === "json_schema") walk.found.push({ field: `${at}.schema`, schema: params.schema });
   if (name === "regex_match") {
     const pattern = { pattern: params.pattern as string, flags: (params.flags as string | undefined) ?? "" };
     walk.found.push({ field: `${at}.pattern`, pattern });
   }
+}
+
+function faultIn(field: string, { member, problem }: ParamsFault): DeputeError {
+  return invalid(member === "" ? field : `${field}.${member}`, problem);
 }
 
 function visitComposite(spec: VerificationSpec, field: string, depth: number, walk: Walk): void {
