@@ -1,0 +1,50 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type { Bus } from "@depute/bus";
+import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
+import type { CryptoEngine, Keypair } from "@depute/dct";
+import type { Identity } from "@depute/service";
+import type { Store } from "@depute/store";
+import type { AuditLog } from "./audit-log.ts";
+import type { Judge } from "./judge.ts";
+import type { RevocationLog } from "./revocation-log.ts";
+
+/** What the handlers work with. */
+export interface TokensContext {
+  readonly engine: CryptoEngine;
+  readonly store: Store;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  /** The platform's root. */
+  readonly root: Keypair;
+  readonly trustedRoots: ReadonlySet<string>;
+  readonly minters: ReadonlySet<string>;
+  readonly judge: Judge;
+  readonly revocations: RevocationLog;
+  readonly audit: AuditLog;
+  readonly revocationPollMs: number;
+  /**
+   * Who calls, decided here: the interface that other services have would ask this service over the network.
+   *
+   * @throws DeputeError UNAUTHENTICATED, TOKEN_DENIED
+   */
+  identify(context: HandlerContext): Promise<Identity>;
+}
+
+/**
+ * Refuses who may not use the platform's key, and records that.
+ *
+ * @throws DeputeError CALLER_NOT_ALLOWED
+ */
+export function assertMinter(
+  { minters, audit }: TokensContext,
+  { principal, local }: Identity,
+  kind: "mint" | "revoke",
+  blocks: readonly string[] = [],
+): void {
+  if (local || minters.has(principal)) return;
+  const reason = "caller_not_allowed";
+  audit.assertRoom();
+  audit.add({ kind, caller: principal, principal: "", decision: "denied", reason, blocks });
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller may not use the platform's root key");
+}

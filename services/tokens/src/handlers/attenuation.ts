@@ -1,0 +1,153 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type {
+  AttenuateTokenRequest,
+  AttenuateTokenResponseSchema,
+  PrepareAttenuationRequest,
+  PrepareAttenuationResponseSchema,
+} from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { invalid } from "@depute/core";
+import {
+  type Attenuation,
+  attachAttenuationSignature,
+  attenuationSigningInput,
+  buildAttenuation,
+  isAdmissible,
+  newId,
+  type SignedJSONToken,
+  serialiseToken,
+  TokenError,
+} from "@depute/dct";
+import type { Identity } from "@depute/service";
+import type { TokensContext } from "../context.ts";
+import { reasonText } from "../judge.ts";
+import { type Block, blocksOf } from "../rules/blocks.ts";
+import { refusedAttenuation, refusedToken } from "../rules/denials.ts";
+import { fromBlock, fromSerialized, toBlock, toSerialized } from "../rules/documents.ts";
+import { recordBlocks } from "../store/block-rows.ts";
+
+/** Checks a block that is to be appended, and says what its attenuator has to sign (DelegateOS 3.4, steps 1 to 6). */
+export function prepareAttenuation(
+  { engine, judge }: TokensContext,
+  request: PrepareAttenuationRequest,
+): MessageInitShape<typeof PrepareAttenuationResponseSchema> {
+  const checked = judge.check(toSerialized(request.token));
+  if (!checked.ok) throw refusedToken(checked.denial);
+  const proposed = request.attenuation === undefined ? undefined : toBlock(request.attenuation);
+  if (proposed === undefined) throw invalid("attenuation", "is required");
+  if (!isAdmissible(engine, proposed.delegatee)) throw notAdmissible();
+  const { token } = checked;
+  const last = token.attenuations.at(-1) ?? token.authority;
+  const block = narrowing(() =>
+    buildAttenuation(
+      token,
+      {
+        ...proposed,
+        delegationId: proposed.delegationId || newId("del"),
+        contractId: proposed.contractId || last.contractId,
+      },
+      proposed.attenuator || last.delegatee,
+    ),
+  );
+  return { attenuation: fromBlock(block), digest: attenuationSigningInput(engine, token, block) };
+}
+
+/**
+ * Appends a signed block (DelegateOS 3.4, steps 7 to 9). The narrower token is verified as any verifier would before
+ * it is given out.
+ */
+export async function attenuateToken(
+  context: TokensContext,
+  request: AttenuateTokenRequest,
+  identity: Identity,
+): Promise<MessageInitShape<typeof AttenuateTokenResponseSchema>> {
+  const { engine, judge } = context;
+  const checked = judge.check(toSerialized(request.token));
+  if (!checked.ok) {
+    note(context, identity, reasonText(checked.denial), []);
+    throw refusedToken(checked.denial);
+  }
+  const block = request.attenuation === undefined ? undefined : toBlock(request.attenuation);
+  if (block === undefined) throw invalid("attenuation", "is required");
+  if (!isAdmissible(engine, block.delegatee)) throw notAdmissible();
+  const token = append(context, checked.token, block, request.signature, identity);
+  const serialised = narrowing(() => serialiseToken(token));
+  const blocks = blocksOf(engine, token);
+  const narrower = judge.check(serialised);
+  if (!narrower.ok) {
+    note(context, identity, reasonText(narrower.denial), blocks);
+    throw refusedToken(narrower.denial);
+  }
+  await record(context, identity, "attenuate", blocks);
+  const last = blocks.at(-1);
+  return {
+    token: fromSerialized(serialised),
+    delegationId: last?.delegationId ?? "",
+    revocationId: last?.revocationId ?? "",
+  };
+}
+
+/** Records the blocks of a verified chain, and that it was done. */
+export async function record(
+  { store, clock, audit }: TokensContext,
+  { principal: caller }: Identity,
+  kind: "attenuate" | "record",
+  blocks: readonly Block[],
+): Promise<void> {
+  await store.write(async (tx) => {
+    await recordBlocks(tx, blocks, clock.now());
+    await audit.write(tx, {
+      kind,
+      caller,
+      principal: blocks.at(-1)?.delegatee ?? "",
+      decision: "allowed",
+      reason: "",
+      blocks: blocks.map(({ revocationId }) => revocationId),
+    });
+  });
+}
+
+function append(
+  context: TokensContext,
+  token: SignedJSONToken,
+  block: Attenuation,
+  signature: Uint8Array,
+  identity: Identity,
+): SignedJSONToken {
+  try {
+    return attachAttenuationSignature(context.engine, token, block, signature);
+  } catch (error) {
+    if (!(error instanceof TokenError)) throw error;
+    note(context, identity, reasonText(error.denial), blocksOf(context.engine, token));
+    throw refusedAttenuation(error.denial);
+  }
+}
+
+/** Runs what makes a block; its refusals are the block's. */
+function narrowing<T>(make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    throw error instanceof TokenError ? refusedAttenuation(error.denial) : error;
+  }
+}
+
+function note(
+  { audit }: TokensContext,
+  { principal: caller }: Identity,
+  reason: string,
+  blocks: readonly Block[],
+): void {
+  audit.assertRoom();
+  audit.add({
+    kind: "attenuate",
+    caller,
+    principal: "",
+    decision: "denied",
+    reason,
+    blocks: blocks.map(({ revocationId }) => revocationId),
+  });
+}
+
+function notAdmissible() {
+  return invalid("attenuation.delegatee", "is not an Ed25519 public key of prime order");
+}

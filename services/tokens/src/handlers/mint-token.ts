@@ -1,0 +1,87 @@
+import { type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import {
+  type MintTokenRequest,
+  MintTokenRequestSchema,
+  type MintTokenResponseSchema,
+} from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { canonicalJson, encodeBase64Url, invalid } from "@depute/core";
+import {
+  type Authority,
+  attachAuthoritySignature,
+  authoritySigningInput,
+  buildAuthority,
+  isAdmissible,
+  serialiseToken,
+  TokenError,
+} from "@depute/dct";
+import type { Identity } from "@depute/service";
+import { assertMinter, type TokensContext } from "../context.ts";
+import { blocksOf } from "../rules/blocks.ts";
+import { refusedMint } from "../rules/denials.ts";
+import { fromSerialized } from "../rules/documents.ts";
+import { mintParams } from "../rules/mint.ts";
+import { recordBlocks } from "../store/block-rows.ts";
+import { type MintKey, recallMint, rememberMint, requestIdReused } from "../store/mint-requests.ts";
+
+/**
+ * Mints a root token (DelegateOS 3.3).
+ *
+ * To answer a repeated request only the authority is kept, unsigned: Ed25519 gives the same signature again, so the
+ * store never holds anything that could be presented.
+ */
+export async function mintToken(
+  context: TokensContext,
+  request: MintTokenRequest,
+  identity: Identity,
+): Promise<MessageInitShape<typeof MintTokenResponseSchema>> {
+  const { engine, store, clock, root, audit } = context;
+  assertMinter(context, identity, "mint");
+  if (!isAdmissible(engine, request.delegatee)) {
+    throw invalid("delegatee", "is not an Ed25519 public key of prime order");
+  }
+  const caller = identity.principal;
+  const digest = encodeBase64Url(
+    engine.blake2b256(toBinary(MintTokenRequestSchema, request)),
+  );
+  const key: MintKey = { caller, requestId: request.requestId, digest };
+  const { response, blocks } = await store.write(async (tx) => {
+    const minted = await recallMint(tx, key);
+    if (minted !== undefined) return signed(context, minted, key);
+    const now = clock.now();
+    const authority = checked(() => buildAuthority(root.principal.id, mintParams(request, now), { now }));
+    const answer = signed(context, authority, key);
+    await rememberMint(tx, key, canonicalJson(authority), now);
+    await recordBlocks(tx, answer.blocks, now);
+    await audit.write(tx, {
+      kind: "mint",
+      caller,
+      principal: authority.delegatee,
+      decision: "allowed",
+      reason: "",
+      blocks: answer.blocks.map(({ revocationId }) => revocationId),
+    });
+    return answer;
+  });
+  return { ...response, revocationId: blocks[0]?.revocationId ?? "" };
+}
+
+/** The token of an authority, signed by the platform. The same authority always gives the same token. */
+function signed({ engine, root }: TokensContext, authority: Authority, key: MintKey) {
+  if (authority.issuer !== root.principal.id) {
+    throw requestIdReused(key, "was used when the platform had another root key");
+  }
+  const signature = engine.sign(authoritySigningInput(engine, authority), root.privateKey);
+  const token = checked(() => attachAuthoritySignature(engine, authority, signature));
+  const serialised = checked(() => serialiseToken(token));
+  const response = { token: fromSerialized(serialised), delegationId: authority.delegationId };
+  return { response, blocks: blocksOf(engine, token) };
+}
+
+/** Runs what makes a token; its refusals are the request's. */
+function checked<T>(make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    throw error instanceof TokenError ? refusedMint(error) : error;
+  }
+}

@@ -1,0 +1,66 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type {
+  InspectTokenRequest,
+  InspectTokenResponseSchema,
+  RecordTokenRequest,
+  RecordTokenResponseSchema,
+} from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { type DenialReason, isAdmissible, parseToken } from "@depute/dct";
+import type { Identity } from "@depute/service";
+import type { TokensContext } from "../context.ts";
+import { reasonText } from "../judge.ts";
+import { blocksOf, toAuthorizedScope, toTokenBlocks } from "../rules/blocks.ts";
+import { refusedToken, toDenialReason } from "../rules/denials.ts";
+import { toSerialized } from "../rules/documents.ts";
+import { record } from "./attenuation.ts";
+
+/** Makes a token known that was made elsewhere: its blocks, not itself. */
+export async function recordToken(
+  context: TokensContext,
+  request: RecordTokenRequest,
+  identity: Identity,
+): Promise<MessageInitShape<typeof RecordTokenResponseSchema>> {
+  const { engine, judge, audit } = context;
+  const refuse = (denial: DenialReason) => {
+    const reason = reasonText(denial);
+    audit.assertRoom();
+    audit.add({
+      kind: "record",
+      caller: identity.principal,
+      principal: "",
+      decision: "denied",
+      reason,
+      blocks: [],
+    });
+    return refusedToken(denial);
+  };
+  const checked = judge.check(toSerialized(request.token));
+  if (!checked.ok) throw refuse(checked.denial);
+  const blocks = blocksOf(engine, checked.token);
+  for (const [i, { delegatee }] of blocks.entries()) {
+    if (isAdmissible(engine, delegatee)) continue;
+    throw refuse({ type: "malformed_token", detail: `delegatee of block ${i}: not a key of prime order` });
+  }
+  await record(context, identity, "record", blocks);
+  return { delegationId: checked.scope.delegationId, blocks: toTokenBlocks(blocks) };
+}
+
+/** Shows what a token says, sound or not. */
+export function inspectToken(
+  { engine, judge }: TokensContext,
+  request: InspectTokenRequest,
+): MessageInitShape<typeof InspectTokenResponseSchema> {
+  const input = toSerialized(request.token);
+  const parsed = parseToken(input);
+  if (!parsed.ok) throw refusedToken(parsed.denial);
+  const { requiredCapabilities, contractId } = request;
+  const checked = judge.check(input, { requiredCapabilities, ...(contractId !== "" && { contractId }) });
+  const blocks = blocksOf(engine, parsed.token);
+  return {
+    blocks: toTokenBlocks(blocks),
+    delegatee: blocks.at(-1)?.delegatee ?? "",
+    result: checked.ok
+      ? { case: "scope", value: toAuthorizedScope(checked.scope) }
+      : { case: "denial", value: toDenialReason(checked.denial) },
+  };
+}

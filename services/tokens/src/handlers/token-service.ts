@@ -1,0 +1,45 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import type { TokensContext } from "../context.ts";
+import { toVerifyProofResponse } from "../judge.ts";
+import { attenuateToken, prepareAttenuation } from "./attenuation.ts";
+import { mintToken } from "./mint-token.ts";
+import { inspectToken, recordToken } from "./record-token.ts";
+
+/** TokenService. A caller that presents credentials is held to them, also where anybody may call. */
+export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof TokenService>> {
+  return {
+    async getIssuer(_, context) {
+      await tokens.identify(context);
+      return { principal: tokens.root.principal.id, trustedRoots: [...tokens.trustedRoots] };
+    },
+    async mintToken(request, context) {
+      return mintToken(tokens, request, await tokens.identify(context));
+    },
+    async recordToken(request, context) {
+      return recordToken(tokens, request, await tokens.identify(context));
+    },
+    async prepareAttenuation(request, context) {
+      await tokens.identify(context);
+      return prepareAttenuation(tokens, request);
+    },
+    async attenuateToken(request, context) {
+      return attenuateToken(tokens, request, await tokens.identify(context));
+    },
+    async inspectToken(request, context) {
+      await tokens.identify(context);
+      return inspectToken(tokens, request);
+    },
+    async verifyToken(request, context) {
+      const { principal } = await tokens.identify(context);
+      return tokens.judge.verify(request, principal);
+    },
+    async verifyProof(request, context) {
+      const { principal } = await tokens.identify(context);
+      const { proof, token } = request;
+      if (proof === undefined)
+        return toVerifyProofResponse({ ok: false, denial: { type: "proof_required" } });
+      return toVerifyProofResponse(await tokens.judge.verifyProof(proof, token?.token, principal));
+    },
+  };
+}

@@ -1,0 +1,97 @@
+import { join } from "node:path";
+import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { defineService } from "@depute/service";
+import { openStore } from "@depute/store";
+import { AuditLog } from "./audit-log.ts";
+import { openEngine } from "./engine.ts";
+import { revocationService } from "./handlers/revocation-service.ts";
+import { tokenService } from "./handlers/token-service.ts";
+import { createIdentify } from "./identify.ts";
+import { Judge } from "./judge.ts";
+import { RevocationLog } from "./revocation-log.ts";
+import { RevocationReader } from "./revocation-reader.ts";
+import { RevocationState } from "./revocation-state.ts";
+import { openRootKey, trustedRoots } from "./root-key.ts";
+import { SeenProofs } from "./seen-proofs.ts";
+import { assertSettings, tokensSettings } from "./settings.ts";
+import { migrations } from "./store/migrations.ts";
+
+/** DelegateOS tokens: minted, narrowed, judged and revoked. */
+export const tokens = defineService({
+  name: "tokens",
+  settings: tokensSettings,
+  descriptors: [TokenService, RevocationService],
+  async start(deps, settings) {
+    const { log, clock, timers, bus, dataDir } = deps;
+    assertSettings(settings);
+    const engine = await openEngine(settings.tokenEngine);
+    const root = openRootKey(engine, { dataDir, configured: settings.rootKeyFile, log });
+    const roots = trustedRoots(engine, root.principal.id, settings.trustedRoots);
+    const isProofRequired = settings.holderProof === "required";
+    if (!isProofRequired) {
+      log.warn(
+        "tokens are accepted without a proof of their holder: whoever sees one can use it, and attenuations are " +
+          "advisory, since a holder can leave them away",
+      );
+    }
+
+    const store = await openStore({
+      file: join(dataDir, "tokens.sqlite"),
+      migrations,
+      onError: (error, what) => log.error({ err: error }, what),
+    });
+    const state = new RevocationState(settings.revocationMaxStaleness);
+    const pollMs = settings.revocationPoll;
+    const reader = new RevocationReader({ store, bus, clock, timers, log, state, pollMs });
+    try {
+      await reader.start();
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+
+    const audit = new AuditLog({ store, clock, timers, log });
+    const maxPending = settings.maxPendingRevocations;
+    const revocations = new RevocationLog({ store, bus, clock, state, audit, maxPending });
+    const seen = new SeenProofs({ store, clock, max: settings.maxSeenProofs });
+    const judge = new Judge({
+      engine,
+      clock,
+      trustedRoots: roots,
+      isProofRequired,
+      state,
+      revocations,
+      seen,
+      audit,
+    });
+    log.info({ root: root.principal.id, roots: roots.size, engine: engine.name }, "the platform's root key");
+    const context = {
+      engine,
+      store,
+      bus,
+      clock,
+      timers,
+      root,
+      trustedRoots: roots,
+      minters: new Set(settings.minters),
+      judge,
+      revocations,
+      audit,
+      revocationPollMs: pollMs,
+      identify: createIdentify(judge),
+    };
+    return {
+      routes: (router) => {
+        router.service(TokenService, tokenService(context));
+        router.service(RevocationService, revocationService(context));
+      },
+      async close() {
+        await reader.close();
+        await audit.close();
+        await store.close();
+        root.privateKey.fill(0);
+      },
+    };
+  },
+});

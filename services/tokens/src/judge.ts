@@ -1,0 +1,262 @@
+import { create } from "@bufbuild/protobuf";
+import type {
+  VerifyProofResponse,
+  VerifyTokenRequest,
+  VerifyTokenResponse,
+} from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import {
+  VerifyProofResponseSchema,
+  VerifyTokenResponseSchema,
+} from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import type { HolderProof } from "@depute/contracts/depute/tokens/v1/verification_pb";
+import type { Clock } from "@depute/core";
+import {
+  type AcceptedProof,
+  type CryptoEngine,
+  checkProof,
+  type DenialReason,
+  parseToken,
+  rightfulRevokers,
+  type SignedJSONToken,
+  type TokenInput,
+  type VerificationContext,
+  type VerifyResult,
+  verifyToken,
+} from "@depute/dct";
+import type { AuditLog } from "./audit-log.ts";
+import type { RevocationLog } from "./revocation-log.ts";
+import type { RevocationState } from "./revocation-state.ts";
+import { type Block, blocksOf, toAuthorizedScope, toTokenBlocks } from "./rules/blocks.ts";
+import { toDenialReason } from "./rules/denials.ts";
+import { toSerialized } from "./rules/documents.ts";
+import { chainHolds, isAfterProof } from "./rules/order.ts";
+import { expectedTarget } from "./rules/target.ts";
+import type { SeenProofs } from "./seen-proofs.ts";
+
+interface JudgeOptions {
+  engine: CryptoEngine;
+  clock: Clock;
+  trustedRoots: ReadonlySet<string>;
+  isProofRequired: boolean;
+  state: RevocationState;
+  revocations: RevocationLog;
+  seen: SeenProofs;
+  audit: AuditLog;
+}
+
+/** What is asked of a chain where nobody presents it: nothing by itself. */
+type Question = Pick<VerificationContext, "request" | "contractId" | "requiredCapabilities">;
+
+/** A proof that holds, or why it does not. */
+export type ProofResult = { ok: true; principal: string } | { ok: false; denial: DenialReason };
+
+/**
+ * Decides, with packages/dct as the judge of bytes and this service's memory of revocations and used proofs.
+ */
+export class Judge {
+  readonly #options: JudgeOptions;
+
+  constructor(options: JudgeOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Whether the bearer of a token may do one thing now (DelegateOS 10.1).
+   *
+   * A proof is used up as soon as it is known to be genuine, whatever is decided afterwards: were it used up by an
+   * allowed call only, whoever saw the proof of a denied call could present it again when the answer has changed. It is
+   * not used up by a denial before that point, so that nobody fills the memory of proofs with tokens that he made up.
+   *
+   * Using it up waits for the store. What was revoked meanwhile is looked at again after it, in the same turn of the
+   * event loop as the answer: once a revocation is acknowledged no token with that block is allowed.
+   */
+  async verify(request: VerifyTokenRequest, caller: string): Promise<VerifyTokenResponse> {
+    const { audit, clock, engine, state } = this.#options;
+    audit.assertRoom();
+    const now = clock.now();
+    const input = toSerialized(request.token);
+    const presentation = presentationOf(request.proof);
+    const isBearer = presentation.proof === undefined && !this.#options.isProofRequired;
+    const result = verifyToken(engine, input, {
+      ...this.#context(now),
+      holder: isBearer ? "bearer" : presentation,
+      spentMicrocents: Number(request.spentMicrocents),
+      requiredCapabilities: request.requiredCapabilities,
+      ...(request.requested !== undefined && { request: request.requested }),
+      ...(request.contractId !== "" && { contractId: request.contractId }),
+    });
+    const token = result.ok ? result.token : parsed(input);
+    const proof = result.ok
+      ? result.proof
+      : this.#proofBehind(result.denial, token, input.token, request, now);
+    const used = proof === undefined ? undefined : await this.#useUp(proof, "token");
+    const blocks = token === undefined ? [] : blocksOf(engine, token);
+    const denial = used ?? (result.ok ? this.#lastLook(result.token, blocks) : result.denial);
+    if (denial?.type === "revoked" && token !== undefined) await this.#settle(token, blocks, input, caller);
+    const principal = result.ok ? result.scope.holder : (proof?.principal ?? "");
+    this.#note("verify_token", caller, principal, denial, blocks);
+    const revocationSequence = BigInt(state.sequence);
+    if (denial !== undefined || !result.ok) {
+      const reason = toDenialReason(denial ?? { type: "internal_context" });
+      return create(VerifyTokenResponseSchema, {
+        result: { case: "denial", value: reason },
+        revocationSequence,
+      });
+    }
+    return create(VerifyTokenResponseSchema, {
+      result: { case: "scope", value: toAuthorizedScope(result.scope) },
+      principal,
+      blocks: toTokenBlocks(blocks),
+      revocationSequence,
+    });
+  }
+
+  /** Whose key made a holder proof (RFC 9449); uses it up. With a token the proof has to name that token. */
+  async verifyProof(proof: HolderProof, token: string | undefined, caller: string): Promise<ProofResult> {
+    const { audit, clock, engine } = this.#options;
+    audit.assertRoom();
+    const { proof: jwt, ...expected } = presentationOf(proof);
+    const checked = checkProof(engine, jwt, {
+      ...expected,
+      now: clock.now(),
+      ...(token !== undefined && { token }),
+    });
+    const used = checked.ok ? await this.#useUp(checked.proof, "identity") : checked.denial;
+    const principal = checked.ok ? checked.proof.principal : "";
+    this.#note("verify_proof", caller, principal, used, []);
+    return used === undefined ? { ok: true, principal } : { ok: false, denial: used };
+  }
+
+  /** Whether a chain is sound now and answers a question, where nobody presents it. */
+  check(input: TokenInput, question: Question = {}): VerifyResult {
+    const { clock, engine } = this.#options;
+    const context = this.#context(clock.now());
+    const result = verifyToken(engine, input, {
+      ...context,
+      holder: "bearer",
+      spentMicrocents: 0,
+      ...question,
+    });
+    const denial = result.ok ? this.#lastLook(result.token, result.blocks) : undefined;
+    return denial === undefined ? result : { ok: false, denial };
+  }
+
+  /**
+   * The blocks of a chain whose signatures hold and whose blocks narrow, revoked and expired or not; what it proves is
+   * who may revoke what.
+   */
+  provenChain(input: TokenInput): { ok: true; blocks: Block[] } | { ok: false; denial: DenialReason } {
+    const { clock, engine } = this.#options;
+    const context = { ...this.#context(clock.now()), revocations: { isRevoked: () => false } };
+    const result = verifyToken(engine, input, { ...context, holder: "bearer", spentMicrocents: 0 });
+    if (!result.ok && !chainHolds(result.denial)) return result;
+    const token = result.ok ? result.token : parsed(input);
+    return { ok: true, blocks: token === undefined ? [] : blocksOf(engine, token) };
+  }
+
+  #context(now: number): Pick<VerificationContext, "trustedRoots" | "revocations" | "now"> {
+    const { trustedRoots, state } = this.#options;
+    return { trustedRoots, now, revocations: { isRevoked: (id, rightful) => state.isRevoked(id, rightful) } };
+  }
+
+  /** The genuine proof of a call that was denied for what comes after it. */
+  #proofBehind(
+    denial: DenialReason,
+    token: SignedJSONToken | undefined,
+    text: string,
+    request: VerifyTokenRequest,
+    now: number,
+  ): AcceptedProof | undefined {
+    const { proof, ...expected } = presentationOf(request.proof);
+    if (proof === undefined || token === undefined || !isAfterProof(denial)) return undefined;
+    const principal = (token.attenuations.at(-1) ?? token.authority).delegatee;
+    const checked = checkProof(this.#options.engine, proof, { ...expected, principal, token: text, now });
+    return checked.ok ? checked.proof : undefined;
+  }
+
+  async #useUp(proof: AcceptedProof, kind: "identity" | "token"): Promise<DenialReason | undefined> {
+    switch (await this.#options.seen.use(proof, kind)) {
+      case "fresh":
+        return undefined;
+      case "seen":
+        return { type: "replayed_proof" };
+      case "full":
+        return { type: "internal_context", detail: "no room to remember the proof" };
+    }
+  }
+
+  /** What has become of a token that was sound: revoked meanwhile, or by now nobody knows. */
+  #lastLook(
+    token: SignedJSONToken,
+    blocks: readonly Pick<Block, "revocationId">[],
+  ): DenialReason | undefined {
+    const { clock, state } = this.#options;
+    const isRevoked = blocks.some(({ revocationId }, level) => {
+      return state.isRevoked(revocationId, rightfulRevokers(token, level));
+    });
+    if (isRevoked) return { type: "revoked" };
+    return state.isStale(clock.now()) ? { type: "revocation_state_stale" } : undefined;
+  }
+
+  /** What waited for a chain that proves its right goes to the log, if this is one. */
+  async #settle(
+    token: SignedJSONToken,
+    blocks: readonly Block[],
+    input: TokenInput,
+    caller: string,
+  ): Promise<void> {
+    const { state, revocations } = this.#options;
+    const waits = blocks.some(({ revocationId }, level) => {
+      return state.isPending(revocationId, rightfulRevokers(token, level));
+    });
+    const chain = waits ? this.provenChain(input) : undefined;
+    if (chain?.ok) await revocations.settle(chain.blocks, caller);
+  }
+
+  #note(
+    kind: "verify_token" | "verify_proof",
+    caller: string,
+    principal: string,
+    denial: DenialReason | undefined,
+    blocks: readonly Block[],
+  ): void {
+    this.#options.audit.add({
+      kind,
+      caller,
+      principal,
+      decision: denial === undefined ? "allowed" : "denied",
+      reason: denial === undefined ? "" : reasonText(denial),
+      blocks: blocks.map(({ revocationId }) => revocationId),
+    });
+  }
+}
+
+/** The answer of VerifyProof. */
+export function toVerifyProofResponse(result: ProofResult): VerifyProofResponse {
+  return create(VerifyProofResponseSchema, {
+    result: result.ok
+      ? { case: "principal", value: result.principal }
+      : { case: "denial", value: toDenialReason(result.denial) },
+  });
+}
+
+/** A denial in one line, for the audit: the type and where, never what was sent. */
+export function reasonText({ type, detail }: DenialReason): string {
+  return detail === undefined ? type : `${type}: ${detail}`;
+}
+
+/** What a proof has to be bound to; an empty one is none. */
+function presentationOf(proof: HolderProof | undefined) {
+  const { jwt = "", method: htm = "", target = "", argumentsDigest = "" } = proof ?? {};
+  return {
+    proof: jwt === "" ? undefined : jwt,
+    htm,
+    htu: expectedTarget(jwt, target),
+    ...(argumentsDigest !== "" && { ard: argumentsDigest }),
+  };
+}
+
+function parsed(input: TokenInput): SignedJSONToken | undefined {
+  const result = parseToken(input);
+  return result.ok ? result.token : undefined;
+}

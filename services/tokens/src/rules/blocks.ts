@@ -1,0 +1,67 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { AuthorizedScope } from "@depute/contracts/delegateos/v0/delegation_pb";
+import { AuthorizedScopeSchema } from "@depute/contracts/delegateos/v0/delegation_pb";
+import { type TokenBlock, TokenBlockSchema } from "@depute/contracts/depute/tokens/v1/verification_pb";
+import {
+  type CryptoEngine,
+  formatTime,
+  parseTime,
+  revocationIds,
+  type AuthorizedScope as Scope,
+  type SignedJSONToken,
+} from "@depute/dct";
+
+/** One block of a token with what the chain says of it. */
+export interface Block {
+  readonly revocationId: string;
+  /** The block above; empty for the authority. */
+  readonly parentId: string;
+  readonly signer: string;
+  readonly delegatee: string;
+  readonly delegationId: string;
+  readonly contractId: string;
+  /** When authority ends at this block: the earliest expiry of it and those above. Milliseconds since 1970. */
+  readonly expiresAt: number;
+}
+
+/** A token's blocks, the authority first. Nothing is verified: it is what the token says. */
+export function blocksOf(engine: CryptoEngine, token: SignedJSONToken): Block[] {
+  const ids = revocationIds(engine, token);
+  const { authority, attenuations } = token;
+  let expiresAt = parseTime(authority.expiresAt) ?? 0;
+  const at = (level: number) => ({ revocationId: ids[level] ?? "", parentId: ids[level - 1] ?? "" });
+  const { issuer: signer, delegatee, delegationId, contractId } = authority;
+  const blocks: Block[] = [{ ...at(0), signer, delegatee, delegationId, contractId, expiresAt }];
+  for (const [i, { attenuator, ...block }] of attenuations.entries()) {
+    expiresAt = Math.min(expiresAt, parseTime(block.expiresAt) ?? expiresAt);
+    blocks.push({
+      ...at(i + 1),
+      signer: attenuator,
+      delegatee: block.delegatee,
+      delegationId: block.delegationId,
+      contractId: block.contractId,
+      expiresAt,
+    });
+  }
+  return blocks;
+}
+
+/** Blocks as the contracts have them. */
+export function toTokenBlocks(blocks: readonly Block[]): TokenBlock[] {
+  return blocks.map(({ expiresAt, parentId: _, ...block }) => {
+    return create(TokenBlockSchema, { ...block, expiresAt: formatTime(expiresAt) });
+  });
+}
+
+/** What a token allows, as the contracts have it. */
+export function toAuthorizedScope(scope: Scope): AuthorizedScope {
+  const init: MessageInitShape<typeof AuthorizedScopeSchema> = {
+    capabilities: scope.capabilities,
+    remainingBudgetMicrocents: BigInt(scope.remainingBudgetMicrocents),
+    chainDepth: BigInt(scope.chainDepth),
+    maxChainDepth: BigInt(scope.maxChainDepth),
+    contractId: scope.contractId,
+    delegationId: scope.delegationId,
+  };
+  return create(AuthorizedScopeSchema, init);
+}

@@ -1,0 +1,75 @@
+import { encodeBase64Url } from "@depute/core";
+import { describe, expect, it } from "vitest";
+import { expectedTarget, normaliseTarget } from "./target.ts";
+
+const HERE = "https://depute.example/depute.tasks.v1.TaskService/GetTask";
+
+describe("addresses that RFC 9449 4.3 takes for the same", () => {
+  it.each([
+    ["https://host", "https://host/"],
+    ["https://host:443/a", "https://host/a"],
+    ["http://host:80/a", "http://host/a"],
+    ["HTTPS://HOST/a", "https://host/a"],
+    ["https://host/a?query=1", "https://host/a"],
+    ["https://host/a#fragment", "https://host/a"],
+    ["https://host/a/./b/../c", "https://host/a/c"],
+    ["https://host/%7euser", "https://host/~user"],
+    ["https://host/%c3%a4", "https://host/%C3%A4"],
+  ])("%s is %s", (one, other) => {
+    expect(normaliseTarget(one)).toBe(other);
+    expect(normaliseTarget(other)).toBe(other);
+  });
+});
+
+describe("addresses that are not the same", () => {
+  it.each([
+    ["https://host/a/", "https://host/a"],
+    ["http://host/a", "https://host/a"],
+    ["https://host:8443/a", "https://host/a"],
+    ["https://host/A", "https://host/a"],
+    ["https://host/a%2Fb", "https://host/a/b"],
+    ["https://host/%41%2e%2e", "https://host/A"],
+    ["https://host.evil/a", "https://host/a"],
+  ])("%s is not %s", (one, other) => {
+    expect(normaliseTarget(one)).not.toBe(normaliseTarget(other));
+  });
+});
+
+it.each(["", "host/a", "ftp://host/a", "https://user@host/a", "https://user:word@host/a", " https://host/a"])(
+  "%j is no address of a request",
+  (text) => expect(normaliseTarget(text)).toBeUndefined(),
+);
+
+it.each(["https://host\\a", "https://ho\nst/a", "https://host:99999/a", "https://"])(
+  "%j is refused where a lenient parser would repair it",
+  (text) => expect(normaliseTarget(text)).toBeUndefined(),
+);
+
+describe("the target that a proof has to name", () => {
+  const proof = (claims: unknown) =>
+    `e30.${encodeBase64Url(new TextEncoder().encode(JSON.stringify(claims)))}.`;
+
+  it("is the proof's own spelling of the same address", () => {
+    const spelt = HERE.replace("https://depute.example", "https://DEPUTE.example:443");
+    expect(expectedTarget(proof({ htu: spelt }), HERE)).toBe(spelt);
+  });
+
+  it.each([
+    proof({ htu: "https://elsewhere.example/depute.tasks.v1.TaskService/GetTask" }),
+    proof({ htu: `${HERE}/` }),
+    proof({ htu: 7 }),
+    proof(null),
+    proof({}),
+    "",
+    "..",
+    "no proof",
+    `a.${"A".repeat(5000)}.`,
+  ])("is what was called, for %s", (jwt) => {
+    expect(expectedTarget(jwt, HERE)).toBe(HERE);
+  });
+
+  it("is compared as it is where it is no http address, as for MCP over stdio", () => {
+    expect(expectedTarget(proof({ htu: "urn:Tools" }), "urn:tools")).toBe("urn:tools");
+    expect(expectedTarget(proof({ htu: "urn:tools" }), "urn:tools")).toBe("urn:tools");
+  });
+});

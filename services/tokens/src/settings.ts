@@ -1,0 +1,82 @@
+import { defineSettings, type Settings, SettingsError } from "@depute/service";
+
+const KEYS = "Tokens: keys";
+const PROOFS = "Tokens: holder proofs";
+const REVOCATIONS = "Tokens: revocations";
+
+/** The tokens service's own settings. */
+export const tokensSettings = defineSettings({
+  tokenEngine: {
+    type: "string",
+    choices: ["native", "portable"],
+    default: "native",
+    help: "cryptography: libsodium, or pure JavaScript where native code cannot run",
+    group: KEYS,
+  },
+  rootKeyFile: {
+    type: "string",
+    default: "",
+    help: "the platform's root key, 32 bytes in base64url; empty: root.key in the data folder, made at first start",
+    group: KEYS,
+  },
+  trustedRoots: {
+    type: "list",
+    default: [],
+    help: "principals besides the platform's own whose tokens are accepted",
+    group: KEYS,
+  },
+  minters: {
+    type: "list",
+    default: [],
+    help: "principals that may mint; on an open loopback a caller without credentials may as well",
+    group: KEYS,
+  },
+  holderProof: {
+    type: "string",
+    choices: ["required", "optional"],
+    default: "required",
+    help: "whether a token counts without a proof of its holder; optional makes attenuations advisory",
+    group: PROOFS,
+  },
+  maxSeenProofs: {
+    type: "int",
+    default: 1_000_000,
+    min: 1,
+    help: "holder proofs remembered; beyond, proofs are denied rather than forgotten",
+    group: PROOFS,
+  },
+  revocationPoll: {
+    type: "duration",
+    default: "5s",
+    help: "time between looks at the revocation log when nothing wakes",
+    group: REVOCATIONS,
+  },
+  revocationMaxStaleness: {
+    type: "duration",
+    default: "150s",
+    help: "age of the last look at the revocation log beyond which every token is denied",
+    group: REVOCATIONS,
+  },
+  maxPendingRevocations: {
+    type: "int",
+    default: 100_000,
+    min: 1,
+    help: "revocations kept whose right cannot be checked yet; beyond, more are refused",
+    group: REVOCATIONS,
+  },
+});
+
+export type TokensSettings = Settings<typeof tokensSettings>;
+
+/**
+ * Refuses settings that contradict each other.
+ *
+ * @throws SettingsError
+ */
+export function assertSettings({ revocationPoll, revocationMaxStaleness }: TokensSettings): void {
+  if (revocationPoll > 0 && revocationMaxStaleness >= 2 * revocationPoll) return;
+  throw new SettingsError(
+    "DEPUTE_REVOCATION_MAX_STALENESS must be at least twice DEPUTE_REVOCATION_POLL, which must not be 0: " +
+      "one late look would deny every token",
+  );
+}

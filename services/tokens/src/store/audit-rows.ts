@@ -1,0 +1,48 @@
+import type { ReadTx, WriteTx } from "@depute/store";
+
+/** One decision on authority. It names blocks by their ids and holds nothing that could be presented. */
+export interface Decision {
+  readonly kind: "mint" | "record" | "attenuate" | "verify_token" | "verify_proof" | "revoke";
+  /** Who made the call: a principal, or empty where that was what was asked. */
+  readonly caller: string;
+  /** Whose authority it was about; empty where nobody's was proved. */
+  readonly principal: string;
+  readonly decision: "allowed" | "denied";
+  /** Why, for a denial; what was granted or revoked, in a word, otherwise. */
+  readonly reason: string;
+  /** Revocation ids, the authority's first. */
+  readonly blocks: readonly string[];
+}
+
+export interface AuditRow extends Decision {
+  readonly id: number;
+  /** Milliseconds since 1970. */
+  readonly time: number;
+}
+
+/** Appends decisions in order. Nothing is ever changed or removed. */
+export async function appendDecisions(
+  tx: WriteTx,
+  decisions: readonly (Decision & { time: number })[],
+): Promise<void> {
+  const last = await tx.get<{ last: number | null }>("SELECT MAX(id) AS last FROM audit");
+  let id = last?.last ?? 0;
+  for (const { time, kind, caller, principal, decision, reason, blocks } of decisions) {
+    id++;
+    await tx.run(
+      `INSERT INTO audit (id, time_ms, kind, caller, principal, decision, reason, blocks)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      [id, time, kind, caller, principal, decision, reason, JSON.stringify(blocks)],
+    );
+  }
+}
+
+/** Decisions after an id, in order. */
+export async function readDecisions(tx: ReadTx, after: number, limit: number): Promise<AuditRow[]> {
+  const rows = await tx.all<Omit<AuditRow, "blocks" | "time"> & { blocks: string; time_ms: number }>(
+    `SELECT id, time_ms, kind, caller, principal, decision, reason, blocks FROM audit
+     WHERE id > ? ORDER BY id LIMIT ?`,
+    [after, limit],
+  );
+  return rows.map(({ time_ms, blocks, ...row }) => ({ ...row, time: time_ms, blocks: JSON.parse(blocks) }));
+}

@@ -1,0 +1,56 @@
+import type { ReadTx, WriteTx } from "@depute/store";
+import type { Block } from "../rules/blocks.ts";
+
+/** Records the blocks of a chain that was verified. A block that is known stays as it is, with the later expiry. */
+export async function recordBlocks(tx: WriteTx, blocks: readonly Block[], now: number): Promise<void> {
+  for (const block of blocks) {
+    await tx.run(
+      `INSERT INTO blocks (revocation_id, parent_id, signer, delegatee, delegation_id, contract_id, expires_ms, record_ms)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (revocation_id, parent_id) DO UPDATE SET expires_ms = excluded.expires_ms
+         WHERE excluded.expires_ms > blocks.expires_ms`,
+      [
+        block.revocationId,
+        block.parentId,
+        block.signer,
+        block.delegatee,
+        block.delegationId,
+        block.contractId,
+        block.expiresAt,
+        now,
+      ],
+    );
+  }
+}
+
+/** Whether a block is recorded, and with `signer` whether that principal signed it. */
+export async function hasBlock(tx: ReadTx, revocationId: string, signer?: string): Promise<boolean> {
+  const rows = await tx.all<{ signer: string }>("SELECT signer FROM blocks WHERE revocation_id = ?", [
+    revocationId,
+  ]);
+  return rows.some((row) => signer === undefined || row.signer === signer);
+}
+
+/**
+ * Whether a principal may revoke a recorded block: it is the block's delegatee, its signer, or the signer of a block
+ * above it in a recorded chain.
+ */
+export async function mayRevokeRecorded(
+  tx: ReadTx,
+  revocationId: string,
+  principal: string,
+): Promise<boolean> {
+  const row = await tx.get(
+    `WITH RECURSIVE above (revocation_id, parent_id, signer) AS (
+       SELECT revocation_id, parent_id, signer FROM blocks WHERE revocation_id = ?
+       UNION
+       SELECT blocks.revocation_id, blocks.parent_id, blocks.signer
+         FROM blocks JOIN above ON blocks.revocation_id = above.parent_id
+     )
+     SELECT 1 AS found FROM above WHERE signer = ?
+     UNION
+     SELECT 1 FROM blocks WHERE revocation_id = ? AND delegatee = ?`,
+    [revocationId, principal, revocationId, principal],
+  );
+  return row !== undefined;
+}

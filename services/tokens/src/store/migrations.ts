@@ -1,0 +1,84 @@
+import type { Migration } from "@depute/store";
+
+/**
+ * Times are milliseconds since the Unix epoch. Column types are named so that SQLite and Postgres both take them.
+ *
+ * No token is kept here, nor anything from which one could be put together without the root key: of a token there are
+ * its blocks' ids, signers and delegatees, of a minted one also the unsigned authority.
+ */
+export const migrations: readonly Migration[] = [
+  {
+    id: 1,
+    name: "blocks, revocations, proofs, audit",
+    sql: `
+      -- A block's id does not cover what is above it, so the same block may stand in several chains.
+      CREATE TABLE blocks (
+        revocation_id TEXT NOT NULL,
+        parent_id TEXT NOT NULL,         -- the block above; empty for an authority
+        signer TEXT NOT NULL,
+        delegatee TEXT NOT NULL,
+        delegation_id TEXT NOT NULL,
+        contract_id TEXT NOT NULL,
+        expires_ms BIGINT NOT NULL,      -- the latest at which it can still count
+        record_ms BIGINT NOT NULL,
+        PRIMARY KEY (revocation_id, parent_id)
+      );
+      CREATE INDEX blocks_by_delegation ON blocks (delegation_id);
+      CREATE INDEX blocks_by_signer ON blocks (signer, revocation_id);
+
+      CREATE TABLE revocations (
+        sequence BIGINT PRIMARY KEY,     -- 1, 2, 3, ... without gaps
+        revocation_id TEXT NOT NULL,
+        revoked_by TEXT NOT NULL,
+        scope TEXT NOT NULL,             -- block or chain
+        revoked_at TEXT NOT NULL,        -- what the revoker says
+        signature TEXT NOT NULL,
+        record_ms BIGINT NOT NULL,
+        UNIQUE (revocation_id, revoked_by, scope)
+      );
+
+      CREATE TABLE pending_revocations (
+        position BIGINT PRIMARY KEY,     -- 1, 2, 3, ...; rows stay, so that a reader's cursor stays right
+        revocation_id TEXT NOT NULL,
+        revoked_by TEXT NOT NULL,
+        scope TEXT NOT NULL,
+        revoked_at TEXT NOT NULL,
+        signature TEXT NOT NULL,
+        record_ms BIGINT NOT NULL,
+        settled BIGINT NOT NULL,         -- 1 once its right was proved and the log has it
+        UNIQUE (revocation_id, revoked_by, scope)
+      );
+      CREATE INDEX pending_by_revoker ON pending_revocations (revoked_by, settled);
+
+      CREATE TABLE seen_proofs (
+        principal TEXT NOT NULL,
+        jti TEXT NOT NULL,
+        kind BIGINT NOT NULL,            -- 1: came with a token whose chain holds; 0: of anybody
+        forget_ms BIGINT NOT NULL,       -- when it may be forgotten: its time refuses it
+        PRIMARY KEY (principal, jti)
+      );
+      CREATE INDEX seen_proofs_by_time ON seen_proofs (forget_ms);
+
+      CREATE TABLE mint_requests (
+        caller TEXT NOT NULL,
+        request_id TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        authority TEXT NOT NULL,         -- canonical JSON; signing it again gives the same token
+        create_ms BIGINT NOT NULL,
+        PRIMARY KEY (caller, request_id)
+      );
+      CREATE INDEX mint_requests_by_time ON mint_requests (create_ms);
+
+      CREATE TABLE audit (
+        id BIGINT PRIMARY KEY,           -- 1, 2, 3, ...
+        time_ms BIGINT NOT NULL,
+        kind TEXT NOT NULL,
+        caller TEXT NOT NULL,            -- who made the call
+        principal TEXT NOT NULL,         -- whose authority it was about; empty where nobody's was proved
+        decision TEXT NOT NULL,          -- allowed or denied
+        reason TEXT NOT NULL,
+        blocks TEXT NOT NULL             -- JSON array of revocation ids
+      );
+      CREATE INDEX audit_by_time ON audit (time_ms)`,
+  },
+];
