@@ -24,27 +24,30 @@ type Command = fc.AsyncCommand<Model, Bench>;
 
 const OUTPUT = fromJson(ValueSchema, { words: 3 });
 
+const WORK: fc.Arbitrary<Command> = fc
+  .tuple(
+    fc.constantFrom<WorkerCall>(
+      "start",
+      "start",
+      "progress",
+      "progress",
+      "complete",
+      "fail",
+      "break",
+      "reject",
+      "release",
+      "heartbeat",
+    ),
+    fc.nat(6),
+  )
+  .map(([call, back]) => command(`${call} ${back}`, (m, b) => callWorker(m, b, call, back)));
+
 /** Every kind of thing that clients, workers, clocks and processes do. */
 export const COMMANDS: fc.Arbitrary<Command>[] = [
   fc.boolean().map((again) => command(`create${again ? " twice" : ""}`, (m, b) => createTask(m, b, again))),
   fc.integer({ min: 1, max: 3 }).map((limit) => command(`claim ${limit}`, (m, b) => claimTasks(m, b, limit))),
-  fc
-    .tuple(
-      fc.constantFrom<WorkerCall>(
-        "start",
-        "start",
-        "progress",
-        "progress",
-        "complete",
-        "fail",
-        "break",
-        "reject",
-        "release",
-        "heartbeat",
-      ),
-      fc.nat(6),
-    )
-    .map(([call, back]) => command(`${call} ${back}`, (m, b) => callWorker(m, b, call, back))),
+  // Most of what happens is the work itself.
+  ...[1, 2, 3, 4].map(() => WORK),
   fc.nat(3).map((back) => command(`cancel ${back}`, (m, b) => cancelTask(m, b, back))),
   fc
     .constantFrom(1, 1000, 4999, 5000, 9000, 21_000)
@@ -80,7 +83,7 @@ async function claimTasks(model: Model, bench: Bench, limit: number): Promise<vo
 }
 
 async function callWorker(model: Model, bench: Bench, call: WorkerCall, back: number): Promise<void> {
-  const lease = model.leases.at(-1 - back);
+  const lease = model.leases.at(-1 - (back % Math.max(1, model.leases.length)));
   const task = lease && model.tasks.get(lease.taskId);
   if (lease === undefined || task === undefined) return;
   const outcome = task.call(call, Number(lease.epoch), bench.clock.now());
@@ -104,7 +107,7 @@ async function callWorker(model: Model, bench: Bench, call: WorkerCall, back: nu
 }
 
 async function cancelTask(model: Model, bench: Bench, back: number): Promise<void> {
-  const [taskId, task] = [...model.tasks].at(-1 - back) ?? [];
+  const [taskId, task] = [...model.tasks].at(-1 - (back % Math.max(1, model.tasks.size))) ?? [];
   if (taskId === undefined || task === undefined) return;
   const cancelled = await bench.tasks.cancelTask({ taskId }).then(
     () => true,
@@ -119,11 +122,13 @@ async function cancelTask(model: Model, bench: Bench, back: number): Promise<voi
 async function pass(model: Model, bench: Bench, ms: number): Promise<void> {
   await bench.pass(ms);
   for (const task of model.tasks.values()) task.passTime(bench.clock.now());
+  await checkAll(model, bench);
 }
 
 async function reopen(model: Model, bench: Bench, ms: number): Promise<void> {
   await bench.reopen(() => bench.clock.advance(ms));
   for (const task of model.tasks.values()) task.passTime(bench.clock.now());
+  await checkAll(model, bench);
 }
 
 /** What holds of every task at any time, whatever was done. */
