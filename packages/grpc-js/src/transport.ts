@@ -6,7 +6,7 @@ import {
   type MessageShape,
   toBinary,
 } from "@bufbuild/protobuf";
-import { ConnectError, createContextValues, type Transport } from "@connectrpc/connect";
+import { ConnectError, createContextValues, type Interceptor, type Transport } from "@connectrpc/connect";
 import { runStreamingCall, runUnaryCall } from "@connectrpc/connect/protocol";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import * as grpc from "@grpc/grpc-js";
@@ -14,13 +14,19 @@ import * as grpc from "@grpc/grpc-js";
 /**
  * A foreign client behind the interface of Connect's transports: calls go through @grpc/grpc-js, which shares no code
  * with what serves them. Descriptors are all that it needs.
+ *
+ * @param address `host:port`
  */
-export function createGrpcJsTransport(address: string): Transport & { close(): void } {
+export function createGrpcJsTransport(
+  address: string,
+  { interceptors = [] }: { interceptors?: Interceptor[] } = {},
+): Transport & { close(): void } {
   const client = new grpc.Client(address, grpc.credentials.createInsecure());
   return {
     close: () => client.close(),
     unary(method, signal, timeoutMs, header, input, contextValues) {
       return runUnaryCall({
+        interceptors,
         ...(signal === undefined ? {} : { signal }),
         req: { ...common(method, header, contextValues), stream: false, method, message: input },
         next: (request) =>
@@ -56,6 +62,7 @@ export function createGrpcJsTransport(address: string): Transport & { close(): v
     },
     stream(method, signal, timeoutMs, header, input, contextValues) {
       return runStreamingCall({
+        interceptors,
         ...(signal === undefined ? {} : { signal }),
         req: { ...common(method, header, contextValues), stream: true, method, message: input },
         next: async (request) => {

@@ -1,0 +1,71 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import type { Delegate } from "./main-job.ts";
+
+const HERE = fileURLToPath(new URL(".", import.meta.url));
+const CLI = join(HERE, "../../../cli/src/main.ts");
+
+/** A process that was started for the job. */
+export interface Helper<T> {
+  readonly about: T;
+  readonly pid: number | undefined;
+  stop(signal?: NodeJS.Signals): Promise<void>;
+}
+
+/** The worker, in a process of its own. */
+export function startWorkerProcess(url: string, pauseMs = 0): Promise<Helper<Delegate>> {
+  return start([join(HERE, "worker.ts"), url, String(pauseMs)], {}, (line) => {
+    return line.startsWith("{") ? (JSON.parse(line) as Delegate) : undefined;
+  });
+}
+
+/** A platform: `depute start` or `depute cluster` with flags; what it prints tells its address. */
+export function startPlatformProcess(
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<Helper<string>> {
+  return start([CLI, ...args], env, (line) => /^Depute is up at (\S+)/.exec(line)?.[1]);
+}
+
+async function start<T>(
+  args: readonly string[],
+  env: Record<string, string>,
+  ready: (line: string) => T | undefined,
+): Promise<Helper<T>> {
+  const child = spawn(process.execPath, args, {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const kill = () => child.kill("SIGKILL");
+  process.once("exit", kill);
+  const about = await firstLine(child, ready);
+  if (about === undefined) throw new Error(`${args.join(" ")} ended before it was ready`);
+  return {
+    about,
+    pid: child.pid,
+    async stop(signal = "SIGTERM") {
+      process.off("exit", kill);
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill(signal);
+      await once(child, "exit");
+    },
+  };
+}
+
+async function firstLine<T>(
+  child: ChildProcess,
+  ready: (line: string) => T | undefined,
+): Promise<T | undefined> {
+  if (child.stdout === null) return undefined;
+  const lines = createInterface(child.stdout);
+  return new Promise((resolve) => {
+    lines.on("line", (line) => {
+      const about = ready(line);
+      if (about !== undefined) resolve(about);
+    });
+    lines.on("close", () => resolve(undefined));
+  });
+}

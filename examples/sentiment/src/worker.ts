@@ -1,0 +1,54 @@
+/**
+ * The delegate: a process of its own that speaks gRPC through @grpc/grpc-js.
+ *
+ * Started with the platform's address; prints its agent id and key when it is ready, and works until it is told to stop.
+ */
+import { createClient } from "@connectrpc/connect";
+import { clientsOver, holderInterceptor, startWorker } from "@depute/client";
+import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { generateKeypair } from "@depute/dct";
+import { nativeEngine as engine } from "@depute/dct/native";
+import { createGrpcJsTransport } from "@depute/grpc-js";
+import { introduce } from "./agent.ts";
+import { attestCompletion } from "./attest.ts";
+import { analyse } from "./work.ts";
+
+const [url = "http://127.0.0.1:8080", pauseMs = "0"] = process.argv.slice(2);
+const keypair = generateKeypair(engine);
+const principal = keypair.principal.id;
+const agentId = `sentiment-${principal.replace(/[^A-Za-z0-9]/g, "").slice(0, 8)}`;
+
+const transport = createGrpcJsTransport(new URL(url).host, {
+  interceptors: [holderInterceptor({ engine, keypair, publicUrl: url })],
+});
+const clients = clientsOver(transport);
+await introduce(clients, agentId, principal);
+const beat = setInterval(() => {
+  clients.agents.heartbeatAgent({ id: agentId }).catch((error) => console.error("heartbeat:", error.message));
+}, 10_000);
+
+const worker = startWorker({
+  calls: createClient(WorkerService, transport),
+  agentId,
+  worker: `pid ${process.pid}`,
+  onError: (error) => console.error("worker:", error instanceof Error ? error.message : error),
+  async work(input, context) {
+    const began = Date.now();
+    const result = await analyse(input, context, Number(pauseMs));
+    // Work under a contract is signed for; free work is not.
+    if (context.task.contractId === "") return result;
+    const attestation = attestCompletion(engine, keypair, context.task, result, Date.now() - began);
+    await clients.attestations.recordAttestation({ attestation });
+    return { ...result, attestationId: attestation.id };
+  },
+});
+console.log(JSON.stringify({ ready: true, agentId, principal }));
+
+for (const signal of ["SIGTERM", "SIGINT"] as const) {
+  process.once(signal, async () => {
+    clearInterval(beat);
+    await worker.stop(2_000);
+    await clients.agents.deregisterAgent({ id: agentId }).catch(() => {});
+    transport.close();
+  });
+}
