@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { attenuateToken } from "./attenuate.ts";
 import { brokenInvariant, isAttenuatedFrom } from "./delegation.ts";
-import { alice, bob, carol, delegation, engine, id, root, rootToken } from "./fixtures.ts";
+import { alice, bob, carol, delegation, engine, id, root, rootToken } from "./testing/fixtures.ts";
 
 const rootDelegation = {
   id: delegation(1),

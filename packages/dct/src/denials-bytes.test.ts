@@ -1,5 +1,5 @@
 import { describe } from "vitest";
-import { alice, bob, encode, encodeText, id, mallory, root, sign } from "./fixtures.ts";
+import { alice, bob, encode, encodeText, id, mallory, root, sign } from "./testing/fixtures.ts";
 import {
   authority,
   badSignature,
@@ -18,7 +18,7 @@ import {
   signed,
   text,
   tooLarge,
-} from "./forge.ts";
+} from "./testing/forge.ts";
 
 describe("keys and signatures", () => {
   expectDenials([

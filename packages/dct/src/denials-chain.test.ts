@@ -1,5 +1,5 @@
 import { describe } from "vitest";
-import { bob, delegation, encode, id, NOW, root, rootToken, sign } from "./fixtures.ts";
+import { bob, delegation, encode, id, NOW, root, rootToken, sign } from "./testing/fixtures.ts";
 import {
   authority,
   badSignature,
@@ -11,7 +11,7 @@ import {
   spentAtRoot,
   text,
   violation,
-} from "./forge.ts";
+} from "./testing/forge.ts";
 
 describe("chain semantics", () => {
   expectDenials([

@@ -3,8 +3,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { nativeEngine } from "./engine/native.ts";
 import { portableEngine } from "./engine/portable.ts";
-import { alice, bob, encode, encodeText, engine, id, NOW } from "./fixtures.ts";
 import { argumentsDigest, checkProof, createProof, type ProofExpectation, tokenDigest } from "./proof.ts";
+import { alice, bob, encode, encodeText, engine, id, NOW } from "./testing/fixtures.ts";
 
 const claims = {
   htm: "POST",

@@ -5,6 +5,7 @@ import { isSubset } from "./chain.ts";
 import { containmentBudget } from "./contain.ts";
 import { TokenError } from "./denial.ts";
 import { portableEngine } from "./engine/portable.ts";
+import { serialiseToken } from "./serialise.ts";
 import {
   alice,
   bob,
@@ -18,9 +19,8 @@ import {
   root,
   rootToken,
   sign,
-} from "./fixtures.ts";
-import { link } from "./forge.ts";
-import { serialiseToken } from "./serialise.ts";
+} from "./testing/fixtures.ts";
+import { link } from "./testing/forge.ts";
 import { formatTime } from "./time.ts";
 import type { Capability, Keypair, SignedJSONToken } from "./types.ts";
 import { verifyToken } from "./verify.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { TokenError } from "./denial.ts";
-import { alice, bob, engine, id, mallory, NOW, root, rootToken } from "./fixtures.ts";
 import { revocationId } from "./payload.ts";
 import { createRevocation, mayRevoke, RevocationList, verifyRevocation } from "./revocation.ts";
+import { alice, bob, engine, id, mallory, NOW, root, rootToken } from "./testing/fixtures.ts";
 
 const block = revocationId(engine, rootToken().authority);
 const entry = createRevocation(engine, block, "block", root, NOW);

@@ -5,7 +5,6 @@ import { authoritySigningInput } from "./create.ts";
 import { TokenError } from "./denial.ts";
 import { nativeEngine } from "./engine/native.ts";
 import { portableEngine } from "./engine/portable.ts";
-import { alice, bob, CONTRACT, delegation, engine, id, NOW, rootToken } from "./fixtures.ts";
 import { createProof } from "./proof.ts";
 import { createRevocation } from "./revocation.ts";
 import { parseToken } from "./serialise.ts";
@@ -16,6 +15,7 @@ import {
   signObject,
   verifyObject,
 } from "./signed-object.ts";
+import { alice, bob, CONTRACT, delegation, engine, id, NOW, rootToken } from "./testing/fixtures.ts";
 import type { Attestation, TaskContract } from "./types.ts";
 
 const contractBody: Omit<TaskContract, "signature"> = {

@@ -13,6 +13,8 @@ import { attachAuthoritySignature, authoritySigningInput, buildAuthority, create
 import { createSjtEngine } from "./dct-engine.ts";
 import { TokenError } from "./denial.ts";
 import { portableEngine } from "./engine/portable.ts";
+import { revocationId, revocationIds } from "./payload.ts";
+import { parseToken, serialiseToken } from "./serialise.ts";
 import {
   alice,
   bob,
@@ -26,9 +28,7 @@ import {
   params,
   root,
   rootToken,
-} from "./fixtures.ts";
-import { revocationId, revocationIds } from "./payload.ts";
-import { parseToken, serialiseToken } from "./serialise.ts";
+} from "./testing/fixtures.ts";
 import { verifyToken } from "./verify.ts";
 
 const denialOf = (run: () => unknown) => {

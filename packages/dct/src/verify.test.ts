@@ -1,6 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { attenuateToken } from "./attenuate.ts";
 import type { VerificationContext } from "./context.ts";
+import { createProof } from "./proof.ts";
+import { createRevocation, RevocationList } from "./revocation.ts";
+import { serialiseToken } from "./serialise.ts";
 import {
   alice,
   bob,
@@ -15,11 +18,18 @@ import {
   params,
   root,
   sign,
-} from "./fixtures.ts";
-import { authority, honest, link, malformed, read, SMALL_R, signed, spentAtRoot, text } from "./forge.ts";
-import { createProof } from "./proof.ts";
-import { createRevocation, RevocationList } from "./revocation.ts";
-import { serialiseToken } from "./serialise.ts";
+} from "./testing/fixtures.ts";
+import {
+  authority,
+  honest,
+  link,
+  malformed,
+  read,
+  SMALL_R,
+  signed,
+  spentAtRoot,
+  text,
+} from "./testing/forge.ts";
 import type { SignedJSONToken } from "./types.ts";
 import { verifyToken } from "./verify.ts";
 

@@ -2,10 +2,10 @@ import { describe, expect, test } from "vitest";
 import { fromHex } from "./engine/encodings.ts";
 import { portableEngine } from "./engine/portable.ts";
 import { SIGNATURE_VECTORS, type SignatureVector } from "./engine/vectors.ts";
-import { alice, engine, id } from "./fixtures.ts";
 import { isId, newId } from "./ids.ts";
 import { isKnownCapability, isName, splitRequirement } from "./namespaces.ts";
 import { generateKeypair, isAdmissible, keypairFromSeed, parsePrincipal, principalId } from "./principal.ts";
+import { alice, engine, id } from "./testing/fixtures.ts";
 import { formatTime, parseTime } from "./time.ts";
 
 describe("C4 times have one grammar", () => {

@@ -1,7 +1,11 @@
 import { expect, test } from "vitest";
-import type { VerificationContext } from "./context.ts";
-import { nativeEngine } from "./engine/native.ts";
-import { portableEngine } from "./engine/portable.ts";
+import type { VerificationContext } from "../context.ts";
+import { nativeEngine } from "../engine/native.ts";
+import { portableEngine } from "../engine/portable.ts";
+import { revocationId } from "../payload.ts";
+import { serialiseToken } from "../serialise.ts";
+import type { TokenSignature } from "../types.ts";
+import { verifyToken } from "../verify.ts";
 import {
   alice,
   bob,
@@ -18,10 +22,6 @@ import {
   rootToken,
   sign,
 } from "./fixtures.ts";
-import { revocationId } from "./payload.ts";
-import { serialiseToken } from "./serialise.ts";
-import type { TokenSignature } from "./types.ts";
-import { verifyToken } from "./verify.ts";
 
 /** An honest token and its parts, and ways to make dishonest ones of them. */
 export const honest = rootToken();

@@ -1,11 +1,11 @@
 import { canonicalBytes, encodeBase64Url } from "@depute/core";
-import type { VerificationContext } from "./context.ts";
-import { type CreateParams, createToken } from "./create.ts";
-import { nativeEngine } from "./engine/native.ts";
-import { BlockTexts } from "./payload.ts";
-import { keypairFromSeed } from "./principal.ts";
-import { RevocationList } from "./revocation.ts";
-import type { Attenuation, Authority, Keypair, SignedJSONToken } from "./types.ts";
+import type { VerificationContext } from "../context.ts";
+import { type CreateParams, createToken } from "../create.ts";
+import { nativeEngine } from "../engine/native.ts";
+import { BlockTexts } from "../payload.ts";
+import { keypairFromSeed } from "../principal.ts";
+import { RevocationList } from "../revocation.ts";
+import type { Attenuation, Authority, Keypair, SignedJSONToken } from "../types.ts";
 
 /** Keys, a moment and a token for the tests of this package. */
 export const engine = nativeEngine;
