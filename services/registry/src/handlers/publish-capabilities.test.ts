@@ -215,7 +215,7 @@ describe("PublishCapabilities", () => {
     [
       "ids and categories that are too long",
       [{ id: "x".repeat(65), cat: "y".repeat(33), desc: "z".repeat(257) }],
-      ["capabilities[0].id", "capabilities[0].cat", "capabilities[0].desc"],
+      ["capabilities[0]", "capabilities[0].cat", "capabilities[0].desc"],
     ],
     ["an empty id", [{ id: "" }], ["capabilities[0].id"]],
     ["a schema over 64 KiB", [{ inputSchema: json("x".repeat(65_536)) }], ["capabilities[0].input_schema"]],

@@ -181,6 +181,19 @@ describe("cancelling", () => {
     expect(await platform.tasks.cancelTask({ taskId, reason: "more" }, as(ALICE))).toEqual(first);
   });
 
+  test("finds the task by its delegator's own id, for nobody else", async () => {
+    const taskId = await idOf({ ...SHOUT, externalId: "mine" });
+    const named = { externalId: "mine", reason: "enough" };
+    expect(await refusal(platform.tasks.cancelTask(named, as(BOB)))).toMatchObject({
+      reason: "TASK_NOT_FOUND",
+      metadata: { task: "mine" },
+    });
+    expect((await platform.tasks.cancelTask(named, as(ALICE))).task?.id).toBe(taskId);
+    for (const both of [{}, { taskId, externalId: "mine" }]) {
+      expect((await refusal(platform.tasks.cancelTask(both, as(ALICE)))).reason).toBe("INVALID_REQUEST");
+    }
+  });
+
   test("is the delegator's alone", async () => {
     const taskId = await idOf(SHOUT);
     expect((await refusal(platform.tasks.cancelTask({ taskId }, as(BOB)))).reason).toBe("CALLER_NOT_ALLOWED");

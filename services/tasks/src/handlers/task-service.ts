@@ -59,8 +59,9 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
       }
     },
 
-    async cancelTask({ taskId, reason }, context) {
+    async cancelTask({ taskId: id, externalId, reason }, context) {
       const caller = await callerOf(tasks, context);
+      const taskId = id === "" ? await ownTask(tasks, caller.principal, externalId) : id;
       let previousStatus: TaskStatus = TaskStatus.UNSPECIFIED;
       const record = await engine.change(taskId, async (before, nowMs, tx) => {
         const { task } = before;
@@ -81,6 +82,13 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
       return { task: await readWhole(tasks, record.task.id), previousStatus };
     },
   };
+}
+
+/** The id of the task that the caller knows by an id of its own. */
+async function ownTask({ engine }: TasksContext, delegator: string, externalId: string): Promise<string> {
+  const row = await engine.store.read((tx) => findByExternalId(tx, delegator, externalId));
+  if (row === undefined) throw taskNotFound(externalId);
+  return row.task_id;
 }
 
 /** The whole of a task that is there. */
