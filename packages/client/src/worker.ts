@@ -148,7 +148,7 @@ async function carryOut(
       throw error;
     }
   };
-  await under(calls.startAssignment({ lease }));
+  await insist(signal, () => under(calls.startAssignment({ lease })));
   const beat = setInterval(
     () => void under(calls.heartbeatAssignment({ lease })).catch(() => {}),
     Number(heartbeatInterval?.seconds ?? 10n) * 1000 + (heartbeatInterval?.nanos ?? 0) / 1e6,
@@ -161,12 +161,14 @@ async function carryOut(
       signal,
       async progress(processed, total, message = "") {
         signal.throwIfAborted();
-        await under(calls.reportProgress({ lease, progress: { processed, total, message } }));
+        const report = { lease, progress: { processed, total, message }, requestId: crypto.randomUUID() };
+        await insist(signal, () => under(calls.reportProgress(report)));
       },
       async partial(output, level = "compact") {
         signal.throwIfAborted();
         const value = fromJson(ValueSchema, output);
-        await under(calls.reportPartial({ lease, output: value, resolvedLevel: level }));
+        const report = { lease, output: value, resolvedLevel: level, requestId: crypto.randomUUID() };
+        await insist(signal, () => under(calls.reportPartial(report)));
       },
     });
     signal.throwIfAborted();
@@ -202,7 +204,9 @@ function failureOf(error: unknown) {
   });
 }
 
-/** Tries again while the platform is away: the result is worth more than one call. The lease bounds it. */
+/**
+ * Tries again while the platform is away. Every call here is idempotent, and a lease that was lost meanwhile ends it.
+ */
 async function insist<T>(signal: AbortSignal, call: () => Promise<T>): Promise<T> {
   for (let backoff = FIRST_BACKOFF_MS; ; backoff = Math.min(backoff * 2, LONGEST_BACKOFF_MS)) {
     try {

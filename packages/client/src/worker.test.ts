@@ -1,0 +1,162 @@
+import { create } from "@bufbuild/protobuf";
+import { type Client, Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
+import { TaskSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { WorkerDirective, WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { afterEach, describe, expect, test } from "vitest";
+import { startWorker, type Work, type Worker, WorkFailure } from "./worker.ts";
+
+/** A platform of one assignment, that writes down what it is told. */
+interface Scene {
+  calls: Client<typeof WorkerService>;
+  /** Calls in their order: method and what matters of it. */
+  told: string[];
+  /** Resolves when one of the ending calls came. */
+  ended: Promise<void>;
+}
+
+interface Script {
+  /** Thrown once by the first call of a method. */
+  stumble?: { on: string; code: Code };
+  /** What a progress report is answered with. */
+  directive?: WorkerDirective;
+  /** Thrown by every report. */
+  refuse?: Code;
+}
+
+function scene(script: Script = {}): Scene {
+  const told: string[] = [];
+  const ended = Promise.withResolvers<void>();
+  let stumble = script.stumble;
+  const note = (method: string, detail = "") => {
+    if (stumble?.on === method) {
+      const { code } = stumble;
+      stumble = undefined;
+      throw new ConnectError("scripted", code);
+    }
+    told.push(detail === "" ? method : `${method} ${detail}`);
+  };
+  const answer = (method: string, detail = "") => {
+    note(method, detail);
+    return {};
+  };
+  const end = (method: string, detail = "") => {
+    note(method, detail);
+    ended.resolve();
+    return {};
+  };
+  let assigned = false;
+  const transport = createRouterTransport(({ service }) => {
+    service(WorkerService, {
+      async *watchAssignments(_, context) {
+        if (!assigned) {
+          assigned = true;
+          yield {
+            assignment: {
+              lease: { taskId: "t", epoch: 1n },
+              task: create(TaskSchema, { id: "t", input: { kind: { case: "stringValue", value: "in" } } }),
+              heartbeatInterval: { seconds: 60n },
+              workerToken: "token",
+            },
+          };
+        }
+        await new Promise((resolve) => context.signal.addEventListener("abort", resolve));
+      },
+      startAssignment: () => answer("start"),
+      heartbeatAssignment: () => ({ directive: WorkerDirective.CONTINUE }),
+      reportProgress({ progress, requestId }) {
+        note("progress", `${progress?.processed}/${progress?.total} ${requestId === "" ? "no id" : "id"}`);
+        if (script.refuse !== undefined) throw new ConnectError("scripted", script.refuse);
+        return { directive: script.directive ?? WorkerDirective.CONTINUE };
+      },
+      reportPartial: ({ resolvedLevel }) => answer("partial", resolvedLevel),
+      completeAssignment: ({ output, usage }) =>
+        end("complete", `${output?.minimal} ${usage?.costMicrocents}`),
+      failAssignment: ({ failure }) =>
+        end("fail", `${failure?.reason} ${failure?.retryable ? "retryable" : "final"}`),
+      releaseAssignment: () => end("release"),
+    });
+  });
+  return { calls: createClient(WorkerService, transport), told, ended: ended.promise };
+}
+
+let running: Worker | undefined;
+afterEach(async () => {
+  await running?.stop(0);
+  running = undefined;
+});
+
+function begin(scene: Scene, work: Work): void {
+  running = startWorker({ calls: scene.calls, agentId: "a", work });
+}
+
+const good: Work = async (input, { progress, partial, workerToken }) => {
+  await progress(1, 2);
+  await partial({ so: "far" });
+  return { output: { input, workerToken }, minimal: "done", costMicrocents: 7n };
+};
+
+describe("a worker", () => {
+  test("starts, reports, completes", async () => {
+    const one = scene();
+    begin(one, good);
+    await one.ended;
+    expect(one.told).toEqual(["start", "progress 1/2 id", "partial compact", "complete done 7"]);
+  });
+
+  test.each(["start", "progress", "partial", "complete"])(
+    "repeats %s while the platform is away",
+    async (on) => {
+      const one = scene({ stumble: { on, code: Code.Unavailable } });
+      begin(one, good);
+      await one.ended;
+      expect(one.told).toEqual(["start", "progress 1/2 id", "partial compact", "complete done 7"]);
+    },
+  );
+
+  test.each<[string, unknown, string]>([
+    ["an unknown error can be tried again", new Error("x"), "fail WORKER_ERROR retryable"],
+    ["a known one says so itself", new WorkFailure("BAD_INPUT", "x", false), "fail BAD_INPUT final"],
+    ["what is no error is named", "thrown text", "fail WORKER_ERROR retryable"],
+  ])("%s", async (_, thrown, expected) => {
+    const one = scene();
+    begin(one, () => Promise.reject(thrown));
+    await one.ended;
+    expect(one.told).toEqual(["start", expected]);
+  });
+
+  test("a result that the platform refuses fails the attempt", async () => {
+    const one = scene({ stumble: { on: "complete", code: Code.InvalidArgument } });
+    begin(one, good);
+    await one.ended;
+    expect(one.told.at(-1)).toBe("fail WORKER_ERROR retryable");
+  });
+
+  test.each([
+    ["told to stop", { directive: WorkerDirective.STOP }],
+    ["whose lease is lost", { refuse: Code.Aborted }],
+    ["whose authority is gone", { refuse: Code.PermissionDenied }],
+  ])("%s sees its signal abort, and says nothing more", async (_, script) => {
+    const one = scene(script);
+    const aborted = Promise.withResolvers<void>();
+    begin(one, async (_input, { progress, signal }) => {
+      signal.addEventListener("abort", () => aborted.resolve());
+      await progress(1, 2);
+      return { output: null };
+    });
+    await aborted.promise;
+    await running?.stop(0);
+    expect(one.told).toEqual(["start", "progress 1/2 id"]);
+  });
+
+  test("stopped in mid work, it gives the work back", async () => {
+    const one = scene();
+    const working = Promise.withResolvers<void>();
+    begin(one, (_input, { signal }) => {
+      working.resolve();
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    });
+    await working.promise;
+    await running?.stop(0);
+    expect(one.told).toEqual(["start", "release"]);
+  });
+});
