@@ -7,7 +7,7 @@ test("any interleaving of clients, workers, time and restarts does what the mode
   timeout: 120_000,
 }, async () => {
   await fc.assert(
-    fc.asyncProperty(fc.commands(COMMANDS, { size: "+1", maxCommands: 60 }), async (commands) => {
+    fc.asyncProperty(fc.commands(COMMANDS, { size: "max", maxCommands: 100 }), async (commands) => {
       const bench = await openBench();
       const model: Model = { tasks: new Map(), leases: [], created: 0 };
       try {
@@ -17,6 +17,6 @@ test("any interleaving of clients, workers, time and restarts does what the mode
         await bench.close();
       }
     }),
-    { numRuns: 60 },
+    { numRuns: 80 },
   );
 });

@@ -50,8 +50,8 @@ export class Fakes {
   readonly revoked: string[] = [];
   /** Called within each call of CheckOutput. */
   onCheckOutput: () => Promise<unknown> = async () => {};
-  /** How often the log of revocations was opened. */
-  opened = 0;
+  /** The cursors that the log of revocations was opened with. */
+  readonly openedAfter: number[] = [];
   /** Services that do not answer. */
   readonly away = new Set<ServiceName>();
   #arrived = () => {};
@@ -128,7 +128,7 @@ export class Fakes {
     const fakes = this;
     router.rpc(RevocationService.method.watchRevocations, async function* ({ afterSequence }, { signal }) {
       fakes.#present("tokens");
-      fakes.opened++;
+      fakes.openedAfter.push(Number(afterSequence));
       for (let at = Number(afterSequence); !signal.aborted; ) {
         for (; at < fakes.revoked.length; at++) {
           const entry = { revocationId: fakes.revoked[at] ?? "" };

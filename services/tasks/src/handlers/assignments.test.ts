@@ -1,0 +1,116 @@
+import { fromJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import type { Assignment } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ALICE, BOB } from "../testing/fakes.ts";
+import { as, type Platform, refusal, startPlatform } from "../testing/platform.ts";
+
+let platform: Platform;
+const open: AbortController[] = [];
+beforeEach(async () => {
+  platform = await startPlatform();
+});
+afterEach(async () => {
+  for (const controller of open.splice(0)) controller.abort();
+  await platform.stop();
+});
+
+const hello = fromJson(ValueSchema, "hello");
+let count = 0;
+
+async function task(capabilityId = "shout"): Promise<string> {
+  const target = capabilityId === "" ? { agentId: "bob" } : { capabilityId, input: hello };
+  const request = { requestId: `request ${++count}`, draft: target };
+  return (await platform.tasks.createTask(request, as(ALICE))).task?.id ?? "";
+}
+
+/** A worker of Bob's: its assignments one by one. */
+function worker(options: { capacity?: number; capabilityIds?: string[] } = {}) {
+  const controller = new AbortController();
+  open.push(controller);
+  const stream = platform.workers.watchAssignments(
+    { agentId: "bob", worker: `worker ${++count}`, ...options },
+    { ...as(BOB), signal: controller.signal },
+  );
+  const iterator = stream[Symbol.asyncIterator]();
+  return {
+    async next(): Promise<Assignment> {
+      const { value } = await iterator.next();
+      if (value?.assignment === undefined) throw new Error("the stream ended");
+      return value.assignment;
+    },
+    stop: () => controller.abort(),
+  };
+}
+
+describe("a worker's stream", () => {
+  test("gives what waits, oldest first, then what comes, as far as there is room", async () => {
+    const [first, second] = [await task(), await task()];
+    const { next } = worker({ capacity: 2 });
+    const [one, two] = [await next(), await next()];
+    expect([one.lease?.taskId, two.lease?.taskId]).toEqual([first, second]);
+    const third = await task();
+    const pending = next();
+    const { lease } = one;
+    await platform.workers.startAssignment({ lease: lease as never }, as(BOB));
+    const { task: waiting } = await platform.tasks.getTask({ name: { case: "id", value: third } }, as(ALICE));
+    expect(waiting?.status).toBe(TaskStatus.PENDING);
+    await platform.workers.completeAssignment({ lease: lease as never, output: { full: hello } }, as(BOB));
+    expect((await pending).lease?.taskId).toBe(third);
+  });
+
+  test("two workers never get the same task", async () => {
+    const ids = await Promise.all(Array.from({ length: 20 }, () => task()));
+    const workers = [worker({ capacity: 10 }), worker({ capacity: 10 })];
+    const got = await Promise.all(
+      workers.map(async ({ next }) => {
+        const mine: (string | undefined)[] = [];
+        for (let i = 0; i < 10; i++) mine.push((await next()).lease?.taskId);
+        return mine;
+      }),
+    );
+    expect(got.flat().toSorted()).toEqual(ids.toSorted());
+  });
+
+  test("keeps to the capabilities that it names", async () => {
+    await task("");
+    const shout = await task();
+    expect((await worker({ capabilityIds: ["whisper", "shout"] }).next()).lease?.taskId).toBe(shout);
+  });
+
+  test("may end and the lease goes on, also over another connection", async () => {
+    const taskId = await task();
+    const { next, stop } = worker();
+    const { lease } = await next();
+    stop();
+    await platform.workers.startAssignment({ lease: lease as never }, as(BOB));
+    await platform.workers.completeAssignment({ lease: lease as never, output: { full: hello } }, as(BOB));
+    const { task: done } = await platform.tasks.getTask({ name: { case: "id", value: taskId } }, as(ALICE));
+    expect(done?.status).toBe(TaskStatus.COMPLETED);
+  });
+
+  test.each([
+    ["another's agent", "bob", ALICE, "CALLER_NOT_ALLOWED"],
+    ["an agent without a key", "worker", ALICE, "CALLER_NOT_ALLOWED"],
+    ["an agent that is not there", "nobody", ALICE, "AGENT_NOT_FOUND"],
+    ["an agent that was removed", "gone", ALICE, "AGENT_NOT_FOUND"],
+    ["no agent", "", ALICE, "INVALID_REQUEST"],
+  ])("is not opened for %s", async (_name, agentId, caller, reason) => {
+    const stream = platform.workers.watchAssignments({ agentId }, as(caller));
+    expect((await refusal(stream)).reason).toBe(reason);
+  });
+});
+
+test("a worker without credentials on an open loopback may work for any agent", async () => {
+  const taskId = await task();
+  const controller = new AbortController();
+  open.push(controller);
+  for await (const { assignment } of platform.workers.watchAssignments(
+    { agentId: "bob" },
+    { signal: controller.signal },
+  )) {
+    expect(assignment?.lease?.taskId).toBe(taskId);
+    break;
+  }
+});

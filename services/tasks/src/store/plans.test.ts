@@ -1,0 +1,64 @@
+import { openStore, type ReadTx, type SqlValue } from "@depute/store";
+import { expect, test } from "vitest";
+import { tasksUnderBlock } from "./block-rows.ts";
+import { readEvents } from "./event-rows.ts";
+import { MIGRATIONS } from "./migrations.ts";
+import { countHeld, waitingTasks } from "./queue-rows.ts";
+import { dueTasks, earliestDeadline, findByExternalId, listTasks, readTask } from "./task-rows.ts";
+
+const list = { delegator: "d", agentId: "", correlationId: "", statuses: [] };
+const place = { createMs: 1, taskId: "t" };
+
+// A query that scans or sorts gets slower with every task that was ever finished.
+test.each<[string, (tx: ReadTx) => Promise<unknown>, string]>([
+  ["a task", (tx) => readTask(tx, "t"), "task_id=?"],
+  ["a task by its external id", (tx) => findByExternalId(tx, "d", "e"), "tasks_by_external_id"],
+  ["what waits", (tx) => waitingTasks(tx, { agentId: "a", capabilityIds: [] }, 1, 9), "tasks_queue "],
+  [
+    "what waits for a capability",
+    (tx) => waitingTasks(tx, { agentId: "a", capabilityIds: ["c"] }, 1, 9),
+    "tasks_queue_by_capability",
+  ],
+  ["what a stream holds", (tx) => countHeld(tx, "h"), "tasks_by_holder"],
+  ["what is due", (tx) => dueTasks(tx, 1, 9), "tasks_by_deadline"],
+  ["what is due next", (tx) => earliestDeadline(tx), "tasks_by_deadline"],
+  ["a list", (tx) => listTasks(tx, list, undefined, 9), "tasks_by_delegator"],
+  ["the rest of a list", (tx) => listTasks(tx, list, place, 9), "tasks_by_delegator"],
+  ["an agent's list", (tx) => listTasks(tx, { ...list, agentId: "a" }, place, 9), "tasks_by_agent"],
+  [
+    "a list by correlation",
+    (tx) => listTasks(tx, { ...list, correlationId: "c" }, place, 9),
+    "tasks_by_correlation",
+  ],
+  ["events after a cursor", (tx) => readEvents(tx, "t", 5n, 9), "sequence>?"],
+  ["tasks under a block", (tx) => tasksUnderBlock(tx, "b", 9), "revocation_id=?"],
+])("%s is found by an index, in its order", async (_name, query, index) => {
+  const store = await openStore({ memory: true, migrations: MIGRATIONS, onError: () => {} });
+  try {
+    const plans = await store.read(async (tx) => {
+      const statements: [string, readonly SqlValue[]][] = [];
+      const noted = {
+        all: async (sql: string, params: readonly SqlValue[] = []) => {
+          statements.push([sql, params]);
+          return [];
+        },
+        get: async (sql: string, params: readonly SqlValue[] = []) => {
+          statements.push([sql, params]);
+          return undefined;
+        },
+      };
+      await query(noted as ReadTx);
+      const details: string[] = [];
+      for (const [sql, params] of statements) {
+        const plan = await tx.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params);
+        details.push(...plan.map(({ detail }) => detail));
+      }
+      return details;
+    });
+    expect(plans).toHaveLength(1);
+    expect(plans[0]).toMatch(/^(SEARCH|SCAN tasks USING (COVERING )?INDEX)/);
+    expect(plans[0]).toContain(index);
+  } finally {
+    await store.close();
+  }
+});
