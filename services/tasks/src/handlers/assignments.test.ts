@@ -2,9 +2,10 @@ import { fromJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Assignment } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { openBench } from "../testing/bench.ts";
 import { ALICE, BOB } from "../testing/fakes.ts";
-import { as, type Platform, refusal, startPlatform } from "../testing/platform.ts";
+import { as, collect, type Platform, refusal, startPlatform } from "../testing/platform.ts";
 
 let platform: Platform;
 const open: AbortController[] = [];
@@ -114,3 +115,43 @@ test("a worker without credentials on an open loopback may work for any agent", 
     break;
   }
 });
+
+test("what was claimed and not sent when a stream ends waits again, and costs no attempt", async () => {
+  const bench = await openBench();
+  try {
+    const ids: (string | undefined)[] = [];
+    for (const requestId of ["one", "two", "three"]) {
+      ids.push((await bench.tasks.createTask({ requestId, draft: { agentId: "worker" } })).task?.id);
+    }
+    const { signal, abort } = aborter();
+    const stream = bench.workers.watchAssignments({ agentId: "worker", capacity: 3 }, { signal });
+    const [given] = await collect(stream, 1);
+    abort();
+    expect(given?.assignment?.lease?.taskId).toBe(ids[0]);
+    await vi.waitFor(async () => {
+      const { tasks } = await bench.tasks.listTasks({ statuses: [TaskStatus.PENDING] });
+      expect(tasks.map(({ id, attempt }) => [id, attempt])).toEqual([
+        [ids[2], 0],
+        [ids[1], 0],
+      ]);
+    });
+  } finally {
+    await bench.close();
+  }
+});
+
+test("a server that drains ends the streams with a reason", async () => {
+  const taskId = await task();
+  const { next } = worker();
+  await next();
+  const watch = platform.tasks.watchTask({ taskId, afterSequence: 1n }, as(ALICE))[Symbol.asyncIterator]();
+  expect((await watch.next()).value?.event?.status).toBe(TaskStatus.ACCEPTED);
+  const ends = [refusal(watch.next()), refusal(next())];
+  await platform.stopServer();
+  for (const { reason } of await Promise.all(ends)) expect(reason).toBe("SHUTTING_DOWN");
+});
+
+function aborter() {
+  const controller = new AbortController();
+  return { signal: controller.signal, abort: () => controller.abort() };
+}

@@ -16,6 +16,11 @@ export function requireLease(record: TaskRecord, lease: Lease): Hold {
   return hold;
 }
 
+/** Whether a lease is the present one. */
+export function holdsLease({ task, epoch, hold }: TaskRecord, lease: Lease): boolean {
+  return BigInt(epoch) === lease.epoch && hold !== undefined && isHeld(task.status);
+}
+
 /** Whether this call ended this lease before: then it is answered again, and nothing is done. */
 export function isSettledBy(record: TaskRecord, lease: Lease, by: Settlement): boolean {
   const { settled } = record;

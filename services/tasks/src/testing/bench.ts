@@ -8,9 +8,11 @@ import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_
 import { ManualClock } from "@depute/core";
 import {
   type Authority,
+  type Binding,
   createDirectTransport,
   createLogger,
   createMetrics,
+  type Right,
   type ServiceDeps,
 } from "@depute/service";
 import { taskService } from "../handlers/task-service.ts";
@@ -19,11 +21,19 @@ import { openRuntime, type Runtime } from "../runtime.ts";
 import { Fakes } from "./fakes.ts";
 import { T0 } from "./tasks.ts";
 
-/** Says who calls by the header `as`; nobody is `local`. */
-const AUTHORITY: Authority = {
-  identify: async ({ requestHeader }) => identityOf(requestHeader),
-  authorise: async ({ requestHeader }) => ({ ...identityOf(requestHeader), blocks: [] }),
-};
+/** Says who calls by the header `as`; nobody is `local`. Notes what rights were asked for. */
+function authorityNoting(rights: AskedRight[]): Authority {
+  return {
+    identify: async ({ requestHeader }) => identityOf(requestHeader),
+    async authorise({ requestHeader }, right, binding) {
+      rights.push({ ...right, ...(binding && { binding }) });
+      return { ...identityOf(requestHeader), blocks: [] };
+    },
+  };
+}
+
+/** A right that was asked for, and what the token was held to beside it. */
+export type AskedRight = Right & { binding?: Binding };
 
 function identityOf(header: Headers) {
   const principal = header.get("as") ?? "local";
@@ -34,6 +44,8 @@ function identityOf(header: Headers) {
 export interface Bench {
   readonly clock: ManualClock;
   readonly fakes: Fakes;
+  /** The rights that were asked for. */
+  readonly rights: readonly AskedRight[];
   readonly runtime: Runtime;
   readonly tasks: Client<typeof TaskService>;
   readonly workers: Client<typeof WorkerService>;
@@ -46,6 +58,7 @@ export interface Bench {
 
 export async function openBench(fakes = new Fakes()): Promise<Bench> {
   const clock = new ManualClock(T0);
+  const rights: AskedRight[] = [];
   const dataDir = mkdtempSync(join(tmpdir(), "depute-tasks-"));
   const log = createLogger({ level: "silent", name: "test" });
 
@@ -62,7 +75,7 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
       timers: clock,
       bus,
       connect: (name) => createDirectTransport({ routes: fakes.routes(name) }),
-      authority: AUTHORITY,
+      authority: authorityNoting(rights),
       dataDir,
       metrics: createMetrics(),
       publicUrl: "http://127.0.0.1",
@@ -91,6 +104,7 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
   return {
     clock,
     fakes,
+    rights,
     get runtime() {
       return opened.runtime;
     },

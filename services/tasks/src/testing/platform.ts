@@ -67,6 +67,8 @@ export async function startPlatform() {
   return {
     fakes,
     ...clients,
+    /** Drains and stops the server, and leaves the clients open. */
+    stopServer: () => host.stop(),
     async stop() {
       clients.close();
       await host.stop();
