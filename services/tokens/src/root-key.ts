@@ -53,7 +53,9 @@ export function trustedRoots(
 ): ReadonlySet<string> {
   const wrong = configured.findIndex((root) => !isAdmissible(engine, root));
   if (wrong >= 0) {
-    throw new SettingsError(`DEPUTE_TRUSTED_ROOTS: number ${wrong + 1} is not an Ed25519 public key in base64url`);
+    throw new SettingsError(
+      `DEPUTE_TRUSTED_ROOTS: number ${wrong + 1} is not an Ed25519 public key in base64url`,
+    );
   }
   return new Set([own, ...configured]);
 }

@@ -40,9 +40,7 @@ export async function mintToken(
     throw invalid("delegatee", "is not an Ed25519 public key of prime order");
   }
   const caller = identity.principal;
-  const digest = encodeBase64Url(
-    engine.blake2b256(toBinary(MintTokenRequestSchema, request)),
-  );
+  const digest = encodeBase64Url(engine.blake2b256(toBinary(MintTokenRequestSchema, request)));
   const key: MintKey = { caller, requestId: request.requestId, digest };
   const { response, blocks } = await store.write(async (tx) => {
     const minted = await recallMint(tx, key);

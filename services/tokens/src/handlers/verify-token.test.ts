@@ -1,0 +1,429 @@
+import { type DenialReason, DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
+import type { VerifyProofResponse } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { encodeBase64Url } from "@depute/core";
+import { argumentsDigest, createToken, parseToken, serialiseToken } from "@depute/dct";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { forgeLink } from "../testing/forge.ts";
+import {
+  alice,
+  as,
+  attenuate,
+  bob,
+  CALL,
+  CONTRACT,
+  engine,
+  given,
+  id,
+  mallory,
+  mint,
+  newRequest,
+  otherRoot,
+  prove,
+  READ,
+  readFile,
+  revocation,
+  verify,
+} from "../testing/holders.ts";
+import { type Platform, startPlatform } from "../testing/platform.ts";
+import { refusal } from "../testing/refusal.ts";
+
+type Answer = Awaited<ReturnType<Platform["tokens"]["verifyToken"]>>;
+
+type Decision = Pick<Answer, "result"> | Pick<VerifyProofResponse, "result">;
+
+/** The denial of an answer; none is an error. */
+async function denialOf(answer: Promise<Decision>): Promise<DenialReason> {
+  const { result } = await answer;
+  if (result.case !== "denial") throw new Error("it was allowed");
+  return result.value;
+}
+
+const typeOf = async (answer: Promise<Decision>) => (await denialOf(answer)).type;
+const isAllowed = async (answer: Promise<Answer>) => (await answer).result.case === "scope";
+
+describe("a denial", () => {
+  let platform: Platform;
+  beforeAll(async () => {
+    platform = await startPlatform();
+  });
+  afterAll(() => platform.stop());
+
+  /** A root token for alice with changes that no signature covers. */
+  const forged = async (change: (token: { authority: object }) => object) => {
+    const { token } = await mint(platform);
+    const parsed = JSON.parse(Buffer.from(given(token).token, "base64url").toString());
+    const json = JSON.stringify(sorted(change(parsed)));
+    return { token: encodeBase64Url(new TextEncoder().encode(json)), format: "delegateos-sjt-v1" };
+  };
+  const present = async (token: { token: string; format: string }, more: object = {}) =>
+    denialOf(
+      platform.tokens.verifyToken({
+        token,
+        proof: { jwt: prove(platform, alice, { token: token.token }), method: "POST", target: CALL.htu },
+        requested: readFile(),
+        ...more,
+      }),
+    );
+  const fresh = async (more: object = {}) => given((await mint(platform, more)).token);
+
+  const cases: Record<string, [keyof typeof DenialType, () => Promise<DenialReason>]> = {
+    "no token at all": [
+      "MALFORMED_TOKEN",
+      () => denialOf(platform.tokens.verifyToken({ requested: readFile() })),
+    ],
+    "a text that is none": ["MALFORMED_TOKEN", () => present({ token: "!!", format: "delegateos-sjt-v1" })],
+    "another format": ["MALFORMED_TOKEN", async () => present({ ...(await fresh()), format: "jwt" })],
+    "an unknown member": ["MALFORMED_TOKEN", async () => present(await forged((t) => ({ ...t, more: 1 })))],
+    "a token of 16,001 characters": [
+      "TOKEN_TOO_LARGE",
+      () => present({ token: "A".repeat(16_001), format: "delegateos-sjt-v1" }),
+    ],
+    "a revoked block": [
+      "REVOKED",
+      async () => {
+        const { token, revocationId } = await mint(platform);
+        await platform.revocations.revokeMintedToken({ revocationId, scope: 1 });
+        return present(given(token));
+      },
+    ],
+    "a root that nobody trusts": [
+      "INVALID_SIGNATURE",
+      () => {
+        const about = { delegatee: id(alice), capabilities: [READ], contractId: CONTRACT };
+        const limits = { maxBudgetMicrocents: 10, maxChainDepth: 1 };
+        const now = platform.clock.now();
+        return present(serialiseToken(createToken(engine, { ...about, ...limits }, otherRoot, { now })));
+      },
+    ],
+    "a changed budget": [
+      "INVALID_SIGNATURE",
+      async () => {
+        return present(
+          await forged((t) => ({
+            ...t,
+            authority: { ...t.authority, maxBudgetMicrocents: 1e9 },
+          })),
+        );
+      },
+    ],
+    "a block that widens": ["ATTENUATION_VIOLATION", () => widened({ maxBudgetMicrocents: 5000 })],
+    "a link too many": ["CHAIN_DEPTH_EXCEEDED", async () => widened({}, await fresh({ maxChainDepth: 0 }))],
+    "no proof": [
+      "PROOF_REQUIRED",
+      async () => denialOf(platform.tokens.verifyToken({ token: await fresh(), requested: readFile() })),
+    ],
+    "the proof of somebody else": [
+      "INVALID_PROOF",
+      async () => denialOf(verify(platform, await fresh(), mallory)),
+    ],
+    "a proof for another token": [
+      "INVALID_PROOF",
+      async () => {
+        const jwt = prove(platform, alice, { token: (await fresh()).token });
+        return denialOf(verify(platform, await fresh(), alice, { jwt }));
+      },
+    ],
+    "a proof used before": [
+      "REPLAYED_PROOF",
+      async () => {
+        const token = await fresh();
+        const jwt = prove(platform, alice, { token: token.token });
+        await verify(platform, token, alice, { jwt });
+        return denialOf(verify(platform, token, alice, { jwt }));
+      },
+    ],
+    "a token at its end": [
+      "EXPIRED",
+      async () => {
+        const token = await fresh({ lifetimeSeconds: 1 });
+        platform.clock.advance(1001);
+        return present(token);
+      },
+    ],
+    "a spent budget": ["BUDGET_EXCEEDED", async () => present(await fresh(), { spentMicrocents: 1000n })],
+    "another contract": [
+      "CONTRACT_MISMATCH",
+      async () => present(await fresh(), { contractId: "ct_000000000001" }),
+    ],
+    "a contract that needs more": [
+      "CONTRACT_MISMATCH",
+      async () => present(await fresh(), { requiredCapabilities: ["docs:read", "docs:write"] }),
+    ],
+    "a resource with dots": [
+      "INVALID_RESOURCE",
+      async () => present(await fresh(), { requested: readFile("/project/../secret") }),
+    ],
+    "a resource outside": [
+      "CAPABILITY_NOT_GRANTED",
+      async () => present(await fresh(), { requested: readFile("/elsewhere") }),
+    ],
+  };
+
+  /** A link that alice signed with a tool of her own. */
+  async function widened(limits: object, token?: { token: string }): Promise<DenialReason> {
+    const { token: text } = token ?? (await fresh());
+    return present(forgeLink(text, alice, alice, limits));
+  }
+
+  it.each(Object.entries(cases))("of %s", async (_, [type, ask]) => {
+    const denial = await ask();
+    expect(DenialType[type]).toBe(denial.type);
+    expect(denial.granted === undefined).toBe(type !== "CAPABILITY_NOT_GRANTED");
+  });
+});
+
+describe("VerifyToken", () => {
+  let platform: Platform;
+  beforeEach(async () => {
+    platform = await startPlatform();
+  });
+  afterEach(() => platform.stop());
+
+  it("tells what is granted to a proved holder, and to nobody else", async () => {
+    const { token } = await mint(platform);
+    const outside = readFile("/elsewhere");
+    const denial = await denialOf(verify(platform, token, alice, { requested: outside }));
+    expect(denial).toMatchObject({ requested: outside, granted: { capabilities: [READ, {}] } });
+    const other = await denialOf(verify(platform, token, mallory, { requested: outside }));
+    expect(other).toMatchObject({ type: DenialType.INVALID_PROOF });
+    expect(other.granted).toBeUndefined();
+  });
+
+  it("uses a genuine proof up whatever it decides, and no other", async () => {
+    const { token } = await mint(platform);
+    const proveOnce = () => prove(platform, alice, { token: given(token).token });
+    for (const more of [
+      { requested: readFile("/elsewhere") },
+      { requested: readFile("/..") },
+      { spentMicrocents: 1000n },
+      { contractId: "ct_000000000001" },
+    ]) {
+      const jwt = proveOnce();
+      expect(await isAllowed(verify(platform, token, alice, { jwt, ...more }))).toBe(false);
+      const again = await denialOf(
+        verify(platform, token, alice, { jwt, requested: readFile("/elsewhere") }),
+      );
+      expect(again.type).toBe(DenialType.REPLAYED_PROOF);
+      expect(again.granted).toBeUndefined();
+    }
+    const jwt = proveOnce();
+    const elsewhere = { proof: { jwt, method: "POST", target: "https://elsewhere.example/" } };
+    expect(await typeOf(verify(platform, token, alice, elsewhere))).toBe(DenialType.INVALID_PROOF);
+    expect(await isAllowed(verify(platform, token, alice, { jwt }))).toBe(true);
+  });
+
+  it("accepts one of many equal proofs that come at once", async () => {
+    const { token } = await mint(platform);
+    const jwt = prove(platform, alice, { token: given(token).token });
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => verify(platform, token, alice, { jwt })),
+    );
+    const types = answers.map(({ result }) => (result.case === "denial" ? result.value.type : "allowed"));
+    expect(types.filter((type) => type === "allowed")).toHaveLength(1);
+    expect(types.filter((type) => type === DenialType.REPLAYED_PROOF)).toHaveLength(19);
+  });
+
+  it("takes a proof for as long as its window, and remembers it for longer, restarts included", async () => {
+    const { token } = await mint(platform);
+    const ahead = prove(platform, alice, { token: given(token).token, now: platform.clock.now() + 30_000 });
+    expect(await isAllowed(verify(platform, token, alice, { jwt: ahead }))).toBe(true);
+    await platform.restart();
+    expect(await typeOf(verify(platform, token, alice, { jwt: ahead }))).toBe(DenialType.REPLAYED_PROOF);
+    platform.clock.advance(90_000);
+    expect(await typeOf(verify(platform, token, alice, { jwt: ahead }))).toBe(DenialType.REPLAYED_PROOF);
+    platform.clock.advance(1);
+    expect(await typeOf(verify(platform, token, alice, { jwt: ahead }))).toBe(DenialType.INVALID_PROOF);
+    const tooFarAhead = prove(platform, alice, {
+      token: given(token).token,
+      now: platform.clock.now() + 32_000,
+    });
+    expect(await typeOf(verify(platform, token, alice, { jwt: tooFarAhead }))).toBe(DenialType.INVALID_PROOF);
+  });
+
+  it("denies when there is no room to remember a proof, until the first may be forgotten", async () => {
+    const small = await startPlatform(["--max-seen-proofs", "2"]);
+    try {
+      const { token } = await mint(small);
+      expect(await isAllowed(verify(small, token, alice))).toBe(true);
+      expect(await isAllowed(verify(small, token, alice))).toBe(true);
+      expect(await typeOf(verify(small, token, alice))).toBe(DenialType.INTERNAL_CONTEXT);
+      await small.restart();
+      expect(await typeOf(verify(small, token, alice))).toBe(DenialType.INTERNAL_CONTEXT);
+      small.clock.advance(91_000);
+      expect(await isAllowed(verify(small, token, alice))).toBe(true);
+    } finally {
+      await small.stop();
+    }
+  });
+
+  it.each([
+    ["https://DEPUTE.example:443/depute.tasks.v1.TaskService/CreateTask", true],
+    [`${CALL.htu}?x=1`, true],
+    [`${CALL.htu}/`, false],
+    ["http://depute.example/depute.tasks.v1.TaskService/CreateTask", false],
+    ["https://depute.example/depute.tasks.v1.TaskService/GetTask", false],
+  ])("compares the target as RFC 9449 does: %s", async (htu, isSame) => {
+    const { token } = await mint(platform);
+    const jwt = prove(platform, alice, { token: given(token).token, htu });
+    expect(await isAllowed(verify(platform, token, alice, { jwt }))).toBe(isSame);
+  });
+
+  it("holds a proof to the arguments of a tool call, where there are some", async () => {
+    const { token } = await mint(platform);
+    const digest = argumentsDigest(engine, { query: "a" });
+    const ask = (args: unknown, ard: string) => {
+      const claims = { token: given(token).token, ...(args !== undefined && { arguments: args }) };
+      const jwt = prove(platform, alice, claims);
+      const proof = { jwt, method: CALL.htm, target: CALL.htu, argumentsDigest: ard };
+      return isAllowed(verify(platform, token, alice, { proof }));
+    };
+    expect(await ask({ query: "a" }, digest)).toBe(true);
+    expect(await ask({ query: "b" }, digest)).toBe(false);
+    expect(await ask(undefined, digest)).toBe(false);
+    expect(await ask({ query: "a" }, "")).toBe(false);
+  });
+
+  it("takes a token without a proof where that is set, says so in the log, and tells no grants", async () => {
+    const lax = await startPlatform(["--holder-proof", "optional"]);
+    try {
+      expect(lax.logged.join()).toContain("advisory");
+      const { token } = await mint(lax);
+      const ask = (requested: typeof READ) => lax.tokens.verifyToken({ token: given(token), requested });
+      expect((await ask(readFile())).principal).toBe(id(alice));
+      expect((await denialOf(ask(readFile("/elsewhere")))).granted).toBeUndefined();
+      expect(await typeOf(verify(lax, token, mallory))).toBe(DenialType.INVALID_PROOF);
+    } finally {
+      await lax.stop();
+    }
+  });
+
+  it("judges alike with the portable engine", async () => {
+    const portable = await startPlatform(["--token-engine", "portable"]);
+    try {
+      const narrowed = await attenuate(portable, (await mint(portable)).token, alice, bob);
+      expect(await isAllowed(verify(portable, narrowed.token, bob))).toBe(true);
+      expect(await typeOf(verify(portable, narrowed.token, alice))).toBe(DenialType.INVALID_PROOF);
+    } finally {
+      await portable.stop();
+    }
+  });
+
+  it("refuses a request that asks for nothing", async () => {
+    const { token } = await mint(platform);
+    const refused = await refusal(platform.tokens.verifyToken({ token: given(token) }));
+    expect(refused).toMatchObject({ reason: "INVALID_REQUEST", fields: ["requested"] });
+  });
+
+  it("shows a stripped attenuation for what it is: without the holder's key the longer right is nobody's", async () => {
+    const { token } = await mint(platform);
+    const narrowed = await attenuate(platform, token, alice, bob, {
+      allowedCapabilities: { capabilities: [] },
+    });
+    const parsed = parseToken(given(narrowed.token).token);
+    if (!parsed.ok) throw new Error(parsed.denial.type);
+    const { attenuations: _, signatures, ...rest } = parsed.token;
+    const stripped = serialiseToken({ ...rest, attenuations: [], signatures: signatures.slice(0, 1) });
+    expect(stripped.token).toBe(given(token).token);
+    expect(await typeOf(verify(platform, token, bob))).toBe(DenialType.INVALID_PROOF);
+  });
+});
+
+describe("VerifyProof", () => {
+  let platform: Platform;
+  beforeEach(async () => {
+    platform = await startPlatform();
+  });
+  afterEach(() => platform.stop());
+
+  const proof = (jwt: string, target = CALL.htu) => ({ jwt, method: "POST", target });
+
+  it("says whose key made a proof, once", async () => {
+    const jwt = prove(platform, bob);
+    const { result } = await platform.tokens.verifyProof({ proof: proof(jwt) });
+    expect(result).toEqual({ case: "principal", value: id(bob) });
+    await platform.restart();
+    const again = platform.tokens.verifyProof({ proof: proof(jwt) });
+    expect(await typeOf(again)).toBe(DenialType.REPLAYED_PROOF);
+  });
+
+  it("wants the proof to name the token that came along, and no other", async () => {
+    const { token } = await mint(platform);
+    const ask = async (jwt: string, more: object) => {
+      return (await platform.tokens.verifyProof({ proof: proof(jwt), ...more })).result.case;
+    };
+    const naming = () => prove(platform, bob, { token: given(token).token });
+    expect(await ask(naming(), { token: given(token) })).toBe("principal");
+    expect(await ask(naming(), {})).toBe("denial");
+    expect(await ask(prove(platform, bob), { token: given(token) })).toBe("denial");
+  });
+
+  it.each([
+    ["no proof", "", DenialType.PROOF_REQUIRED],
+    ["no JWS", "abc", DenialType.INVALID_PROOF],
+  ])("denies %s", async (_, jwt, type) => {
+    expect(await typeOf(platform.tokens.verifyProof({ proof: proof(jwt) }))).toBe(type);
+  });
+
+  it("shares its memory with VerifyToken: a proof is for one of them", async () => {
+    const { token } = await mint(platform);
+    const jwt = prove(platform, alice, { token: given(token).token });
+    await platform.tokens.verifyProof({ proof: proof(jwt), token: given(token) });
+    expect(await typeOf(verify(platform, token, alice, { jwt }))).toBe(DenialType.REPLAYED_PROOF);
+  });
+
+  it("leaves room for those with tokens when strangers fill theirs", async () => {
+    const small = await startPlatform(["--max-seen-proofs", "4"]);
+    try {
+      const ask = async () =>
+        (await small.tokens.verifyProof({ proof: proof(prove(small, mallory)) })).result.case;
+      expect([await ask(), await ask(), await ask()]).toEqual(["principal", "principal", "denial"]);
+      expect(await isAllowed(verify(small, (await mint(small)).token, alice))).toBe(true);
+    } finally {
+      await small.stop();
+    }
+  });
+
+  it("is how this service knows its own callers", async () => {
+    const call = "TokenService/GetIssuer";
+    const options = as(platform, alice, call);
+    await platform.tokens.getIssuer({}, options);
+    const replayed = await refusal(platform.tokens.getIssuer({}, options));
+    expect(replayed).toMatchObject({ reason: "TOKEN_DENIED", metadata: { denial: "replayed_proof" } });
+    const elsewhere = await refusal(
+      platform.tokens.getIssuer({}, as(platform, alice, "TokenService/MintToken")),
+    );
+    expect(elsewhere).toMatchObject({ reason: "TOKEN_DENIED", metadata: { denial: "invalid_proof" } });
+    const stranger = refusal(
+      platform.tokens.mintToken(
+        { requestId: newRequest(), delegatee: id(bob), capabilities: [READ], contractId: CONTRACT },
+        as(platform, mallory, "TokenService/MintToken"),
+      ),
+    );
+    expect((await stranger).reason).toBe("CALLER_NOT_ALLOWED");
+  });
+});
+
+describe("after the last word on a token", () => {
+  it("stays denied through a restart", async () => {
+    const platform = await startPlatform();
+    try {
+      const { token, revocationId } = await mint(platform);
+      await platform.revocations.revokeToken({ entry: revocation(platform, revocationId, alice) });
+      await platform.restart();
+      expect(await typeOf(verify(platform, token, alice))).toBe(DenialType.REVOKED);
+    } finally {
+      await platform.stop();
+    }
+  });
+});
+
+/** The canonical order of members. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, member]) => [key, sorted(member)]),
+  );
+}
