@@ -3,7 +3,7 @@ import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { ConnectError } from "@connectrpc/connect";
 import { connectTo, type DeputeClients, holderInterceptor } from "@depute/client";
 import type { TaskContract } from "@depute/contracts/delegateos/v0/contract_pb";
-import type { TaskCompleted } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import type { TaskCompleted, TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { AttestationStep } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { generateKeypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
@@ -102,6 +102,8 @@ async function delegate(job: Job, screen: Screen): Promise<TaskCompleted> {
       workerToken: job.narrowed.token.token,
     },
   });
+  let end: TaskEvent["payload"] | undefined;
+  // Read to its end: the stream closes itself after the terminal event.
   for await (const { event } of stream) {
     const payload = event?.payload;
     switch (payload?.case) {
@@ -113,16 +115,14 @@ async function delegate(job: Job, screen: Screen): Promise<TaskCompleted> {
         break;
       case "completed":
         screen.say("   completed");
-        return payload.value;
-      case "failed":
-      case "rejected":
-      case "expired":
-      case "revoked":
-        throw new Error(`the task was ${payload.case}: ${payload.value.reason} ${payload.value.message}`);
+        end = payload;
+        break;
       default:
+        end = payload;
     }
   }
-  throw new Error("the stream ended before the task did");
+  if (end?.case === "completed") return end.value;
+  throw new Error(`the task ended otherwise: ${JSON.stringify(end?.value)}`);
 }
 
 function short(principal: string): string {

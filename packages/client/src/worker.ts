@@ -88,7 +88,9 @@ export function startWorker(options: WorkerOptions): Worker {
     async stop(graceMs = 10_000) {
       stopping.abort();
       await loop;
-      await Promise.race([Promise.all(running.keys()), delay(graceMs)]);
+      const enough = new AbortController();
+      const done = Promise.all(running.keys()).then(() => enough.abort());
+      await Promise.race([done, delay(graceMs, enough.signal)]);
       for (const released of running.values()) released.abort(new Released());
       await Promise.all(running.keys());
     },
