@@ -1,0 +1,102 @@
+import { setImmediate } from "node:timers/promises";
+import { ManualClock } from "@depute/core";
+import type { Store } from "@depute/store";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { AuditLog } from "./audit-log.ts";
+import { type Decision, readDecisions } from "./store/audit-rows.ts";
+import { openMemory, silent } from "./testing/parts.ts";
+import { refusal } from "./testing/refusal.ts";
+
+let memory: Store;
+let clock: ManualClock;
+let isBroken = false;
+beforeEach(async () => {
+  memory = await openMemory();
+  clock = new ManualClock();
+  isBroken = false;
+});
+afterEach(() => memory.close());
+
+const store: Store = {
+  read: (fn) => memory.read(fn),
+  write: async (fn) => {
+    if (isBroken) throw new Error("the disk is full");
+    return memory.write(fn);
+  },
+  close: () => memory.close(),
+};
+const open = (maxWaiting = 1000) => new AuditLog({ store, clock, timers: clock, log: silent, maxWaiting });
+const decision = (n: number): Decision => {
+  return {
+    kind: "verify_token",
+    caller: "c",
+    principal: "p",
+    decision: "allowed",
+    reason: `${n}`,
+    blocks: ["b"],
+  };
+};
+const recorded = async () => {
+  const rows = await memory.read((tx) => readDecisions(tx, 0, 10_000));
+  return rows.map(({ id, reason }) => `${id}:${reason}`);
+};
+const numbered = (count: number) => Array.from({ length: count }, (_, n) => `${n + 1}:${n}`);
+const settle = async () => {
+  for (let turn = 0; turn < 20; turn++) await setImmediate();
+};
+
+it("writes what was decided within a second, in order, with its time", async () => {
+  const audit = open();
+  for (let n = 0; n < 3; n++) audit.add(decision(n));
+  expect(await recorded()).toEqual([]);
+  const decided = clock.now();
+  clock.advance(999);
+  await settle();
+  expect(await recorded()).toEqual(numbered(3));
+  const [row] = await memory.read((tx) => readDecisions(tx, 0, 1));
+  expect(row).toEqual({ ...decision(0), id: 1, time: decided });
+});
+
+it("writes many at once without waiting for the time", async () => {
+  const audit = open();
+  for (let n = 0; n < 300; n++) audit.add(decision(n));
+  await settle();
+  expect((await recorded()).length).toBeGreaterThanOrEqual(256);
+});
+
+it("writes what waits when it closes", async () => {
+  const audit = open(2000);
+  for (let n = 0; n < 1000; n++) audit.add(decision(n));
+  await audit.close();
+  expect(await recorded()).toEqual(numbered(1000));
+  expect(clock.pending).toBe(0);
+});
+
+it("keeps what cannot be written, in its order, and leaves no room for more than its bound", async () => {
+  const audit = open(5);
+  isBroken = true;
+  for (let n = 0; n < 5; n++) {
+    audit.assertRoom();
+    audit.add(decision(n));
+    clock.advance(999);
+    await settle();
+  }
+  const refused = await refusal((async () => audit.assertRoom())());
+  expect(refused).toMatchObject({ reason: "LIMIT_EXCEEDED", metadata: { limit: "audit_waiting", max: "5" } });
+  isBroken = false;
+  clock.advance(999);
+  await settle();
+  expect(await recorded()).toEqual(numbered(5));
+  audit.assertRoom();
+});
+
+it("belongs to the change that it is written with, or is not written", async () => {
+  const audit = open();
+  const failing = memory.write(async (tx) => {
+    await audit.write(tx, decision(0));
+    throw new Error("no");
+  });
+  await expect(failing).rejects.toThrow("no");
+  await memory.write((tx) => audit.write(tx, decision(0)));
+  expect(await recorded()).toEqual(numbered(1));
+});

@@ -1,0 +1,224 @@
+import { setImmediate } from "node:timers/promises";
+import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
+import { ManualClock } from "@depute/core";
+import { createRevocation, type Keypair, type SerializedDCT } from "@depute/dct";
+import type { Store } from "@depute/store";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { SeenProofs } from "./seen-proofs.ts";
+import { forgeLink } from "./testing/forge.ts";
+import { alice, bob, carol, engine, id, mallory, otherRoot } from "./testing/holders.ts";
+import {
+  createReplica,
+  MAX_STALENESS_MS,
+  openBus,
+  openMemory,
+  POLL_MS,
+  presented,
+  rootToken,
+} from "./testing/parts.ts";
+
+type Replica = ReturnType<typeof createReplica>;
+
+const outcome = async ({ judge }: Replica, clock: ManualClock, token: SerializedDCT, holder: Keypair) => {
+  const { result } = await judge.verify(presented(clock, token, holder), "");
+  return result.case === "denial" ? result.value.type : "allowed";
+};
+
+const blockIds = ({ judge }: Replica, token: SerializedDCT) => {
+  const chain = judge.provenChain(token);
+  return chain.ok ? chain.blocks.map(({ revocationId }) => revocationId) : [];
+};
+
+/** Lets everything go on that waits for nothing but its turn. */
+async function settle(until: () => boolean | Promise<boolean> = () => false): Promise<void> {
+  for (let turn = 0; turn < 200 && !(await until()); turn++) await setImmediate();
+}
+
+describe("two replicas over one store", () => {
+  const start = async (store?: Store) => {
+    const clock = new ManualClock();
+    const shared = { store: store ?? (await openMemory()), bus: openBus(), clock };
+    const [one, other] = [createReplica(shared), createReplica(shared)];
+    await Promise.all([one.reader.start(), other.reader.start()]);
+    const stop = async () => {
+      await Promise.all([one.reader.close(), other.reader.close()]);
+      await shared.bus.close();
+      await shared.store.close();
+    };
+    return { ...shared, one, other, stop };
+  };
+
+  it("see each other's revocations when they are woken", async () => {
+    const { one, other, clock, stop } = await start();
+    const token = rootToken(clock);
+    const [block = ""] = blockIds(one, token);
+    await one.revocations.record(createRevocation(engine, block, "block", alice, clock.now()), "", []);
+    await settle(() => other.state.isPending(block, [id(alice)]));
+    // What waits counts for the other as well, and what it logs reaches the first.
+    expect(await outcome(other, clock, token, alice)).toBe(DenialType.REVOKED);
+    await settle(() => one.state.sequence === 1);
+    expect([one.state.sequence, other.state.sequence]).toEqual([1, 1]);
+    await stop();
+  });
+
+  it("see them by looking, when a wake-up is lost", async () => {
+    const store = await openMemory();
+    const clock = new ManualClock();
+    const [busOfOne, busOfOther] = [openBus(), openBus()];
+    const one = createReplica({ store, bus: busOfOne, clock });
+    const other = createReplica({ store, bus: busOfOther, clock });
+    await Promise.all([one.reader.start(), other.reader.start()]);
+    await settle(() => clock.pending >= 2);
+    const token = rootToken(clock);
+    const chain = one.judge.provenChain(token);
+    const entry = createRevocation(engine, blockIds(one, token)[0] ?? "", "block", otherRoot, clock.now());
+    await one.revocations.record(entry, "", chain.ok ? chain.blocks : []);
+    await settle();
+    expect(other.state.sequence).toBe(0);
+    clock.advance(POLL_MS);
+    await settle(() => other.state.sequence === 1);
+    expect(await outcome(other, clock, token, alice)).toBe(DenialType.REVOKED);
+    await Promise.all([one.reader.close(), other.reader.close()]);
+    await store.close();
+  });
+});
+
+describe("a log that cannot be read", () => {
+  it("makes what is known too old to decide by, and is looked at again until it can", async () => {
+    const memory = await openMemory();
+    let isBroken = false;
+    const store: Store = {
+      read: async (fn) => {
+        if (isBroken) throw new Error("the disk is gone");
+        return memory.read(fn);
+      },
+      write: (fn) => memory.write(fn),
+      close: () => memory.close(),
+    };
+    const clock = new ManualClock();
+    const replica = createReplica({ store, bus: openBus(), clock });
+    await replica.reader.start();
+    await settle(() => clock.pending > 0);
+    isBroken = true;
+    const token = rootToken(clock);
+    for (let ms = 0; ms < MAX_STALENESS_MS; ms += POLL_MS) {
+      expect(await outcome(replica, clock, token, alice)).toBe("allowed");
+      clock.advance(POLL_MS);
+      await settle(() => clock.pending > 0);
+    }
+    expect(await outcome(replica, clock, token, alice)).toBe("allowed");
+    clock.advance(1);
+    expect(await outcome(replica, clock, token, alice)).toBe(DenialType.REVOCATION_STATE_STALE);
+    isBroken = false;
+    clock.advance(POLL_MS);
+    await settle(() => !replica.state.isStale(clock.now()));
+    expect(await outcome(replica, clock, token, alice)).toBe("allowed");
+    await replica.reader.close();
+  });
+
+  it("does not let the service start", async () => {
+    const store = await openMemory();
+    await store.close();
+    const replica = createReplica({ store, bus: openBus(), clock: new ManualClock() });
+    await expect(replica.reader.start()).rejects.toThrow();
+  });
+
+  it("is one that has a gap", async () => {
+    const store = await openMemory();
+    const clock = new ManualClock();
+    const replica = createReplica({ store, bus: openBus(), clock });
+    await replica.reader.start();
+    const insert =
+      "INSERT INTO revocations VALUES (2, ?, 'someone', 'block', '2026-01-01T00:00:00Z', 'signature', 0)";
+    await store.write((tx) => tx.run(insert, ["A".repeat(43)]));
+    await expect(replica.reader.look()).rejects.toThrow("goes from 0 to 2");
+    expect(replica.state.sequence).toBe(0);
+    await replica.reader.close();
+    await store.close();
+  });
+});
+
+describe("a revocation that is acknowledged", () => {
+  it("denies also what was looked at before and waits for its proof to be remembered", async () => {
+    const clock = new ManualClock();
+    const token = rootToken(clock);
+    const revoke = async () => {
+      const chain = replica.judge.provenChain(token);
+      const entry = createRevocation(engine, blockIds(replica, token)[0] ?? "", "block", alice, clock.now());
+      await replica.revocations.record(entry, "", chain.ok ? chain.blocks : []);
+    };
+    const seen = { use: async () => revoke().then(() => "fresh") } as unknown as SeenProofs;
+    const replica: Replica = createReplica({ store: await openMemory(), bus: openBus(), clock, seen });
+    await replica.reader.look();
+    expect(await outcome(replica, clock, token, alice)).toBe(DenialType.REVOKED);
+  });
+
+  it("holds in every interleaving, for each block, revoker and way to send it", async () => {
+    const holders = [otherRoot, alice, bob, carol];
+    const act = fc.record({
+      level: fc.nat(2),
+      revoker: fc.constantFrom(otherRoot, alice, bob, carol, mallory),
+      scope: fc.constantFrom("block", "chain"),
+      isBare: fc.boolean(),
+    });
+    const step = fc.oneof(
+      act.map((revoke) => ({ revoke })),
+      fc.nat(2).map((verify) => ({ verify })),
+      fc.nat(3).map((pause) => ({ pause })),
+    );
+    const property = fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+      const clock = new ManualClock();
+      const store = await openMemory();
+      const replica = createReplica({ store, bus: openBus(), clock });
+      await replica.reader.start();
+      const root = rootToken(clock);
+      const second = forgeLink(root.token, alice, bob, {});
+      const tokens = [root, second, forgeLink(second.token, bob, carol, {})];
+      const ids = blockIds(replica, tokens[2] as SerializedDCT);
+      const acknowledged = new Set<number>();
+      const sequences: number[] = [];
+      const running: Promise<unknown>[] = [];
+
+      for (const each of steps) {
+        if ("pause" in each) for (let turn = 0; turn < each.pause; turn++) await setImmediate();
+        else if ("revoke" in each) {
+          const { level, revoker, scope, isBare } = each.revoke;
+          // Signers of the block and above, or its delegatee.
+          const isRightful = holders.indexOf(revoker) <= level + 1 && revoker !== mallory;
+          const entry = createRevocation(engine, ids[level] ?? "", scope as "block", revoker, clock.now());
+          const chain = replica.judge.provenChain(tokens[2] as SerializedDCT);
+          const sent = isBare || !chain.ok ? [] : chain.blocks;
+          const call = replica.revocations.record(entry, "", sent).then(
+            (logged) => {
+              if (logged !== undefined) sequences.push(logged.sequence);
+              if (isRightful) acknowledged.add(level);
+            },
+            () => expect(isRightful).toBe(false),
+          );
+          running.push(call);
+        } else {
+          const at = each.verify;
+          const mustBeDenied = [...acknowledged].some((level) => level <= at);
+          const token = tokens[at] as SerializedDCT;
+          const call = outcome(replica, clock, token, holders[at + 1] as Keypair).then((answer) => {
+            if (mustBeDenied) expect(answer).toBe(DenialType.REVOKED);
+            else expect(["allowed", DenialType.REVOKED]).toContain(answer);
+          });
+          running.push(call);
+        }
+      }
+      await Promise.all(running);
+      for (const [at, token] of tokens.entries()) {
+        const answer = await outcome(replica, clock, token, holders[at + 1] as Keypair);
+        const isRevoked = [...acknowledged].some((level) => level <= at);
+        expect(answer).toBe(isRevoked ? DenialType.REVOKED : "allowed");
+      }
+      const last = replica.state.sequence;
+      expect(sequences.every((sequence) => sequence >= 1 && sequence <= last)).toBe(true);
+      await replica.reader.close();
+      await store.close();
+    });
+    await fc.assert(property, { numRuns: 60 });
+  });
+});

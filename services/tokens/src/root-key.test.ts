@@ -1,0 +1,65 @@
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { encodeBase64Url } from "@depute/core";
+import { SettingsError } from "@depute/service";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openRootKey, trustedRoots } from "./root-key.ts";
+import { alice, engine, id } from "./testing/holders.ts";
+import { silent } from "./testing/parts.ts";
+
+let dataDir: string;
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "depute-root-"));
+});
+afterEach(() => rmSync(dataDir, { recursive: true }));
+
+const open = (configured = "") => openRootKey(engine, { dataDir, configured, log: silent });
+const own = () => join(dataDir, "root.key");
+
+describe("the platform's root key", () => {
+  it("is made at the first start, for its owner's eyes only, and is the same afterwards", () => {
+    const made = open();
+    expect(statSync(own()).mode & 0o777).toBe(0o600);
+    expect(readdirSync(dataDir)).toEqual(["root.key"]);
+    expect(open().principal.id).toBe(made.principal.id);
+    expect(readFileSync(own(), "utf8").trim()).toBe(encodeBase64Url(made.privateKey));
+  });
+
+  it("is not used once others can read it", () => {
+    open();
+    chmodSync(own(), 0o644);
+    expect(() => open()).toThrow(SettingsError);
+  });
+
+  it("comes from a configured file, which may be a mounted secret", () => {
+    const file = join(dataDir, "secret");
+    writeFileSync(file, encodeBase64Url(alice.privateKey), { mode: 0o444 });
+    expect(open(file).principal.id).toBe(id(alice));
+    expect(readdirSync(dataDir)).toEqual(["secret"]);
+  });
+
+  it("is never made in a configured place", () => {
+    expect(() => open(join(dataDir, "mistyped"))).toThrow(SettingsError);
+    expect(readdirSync(dataDir)).toEqual([]);
+  });
+
+  it.each(["", "short", "A".repeat(44), `${"A".repeat(42)}B`, `${"A".repeat(43)}=`, "*".repeat(43)])(
+    "is not %j",
+    (text) => {
+      writeFileSync(own(), text, { mode: 0o600 });
+      expect(() => open()).toThrow(SettingsError);
+      expect(readFileSync(own(), "utf8")).toBe(text);
+    },
+  );
+});
+
+describe("trusted roots", () => {
+  it("are the platform's own and those configured", () => {
+    expect([...trustedRoots(engine, "own", [id(alice)])]).toEqual(["own", id(alice)]);
+  });
+
+  it.each(["", "alice", `AQ${"A".repeat(41)}`, `${"A".repeat(43)}=`])("are not %j", (root) => {
+    expect(() => trustedRoots(engine, "own", [id(alice), root])).toThrow("number 2");
+  });
+});

@@ -1,0 +1,75 @@
+import { create } from "@bufbuild/protobuf";
+import { type Bus, createBus } from "@depute/bus";
+import { SerializedDCTSchema } from "@depute/contracts/delegateos/v0/token_pb";
+import {
+  type VerifyTokenRequest,
+  VerifyTokenRequestSchema,
+} from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import type { ManualClock } from "@depute/core";
+import { createProof, createToken, type Keypair, type SerializedDCT, serialiseToken } from "@depute/dct";
+import { createLogger } from "@depute/service";
+import { openStore, type Store } from "@depute/store";
+import { AuditLog } from "../audit-log.ts";
+import { Judge } from "../judge.ts";
+import { RevocationLog } from "../revocation-log.ts";
+import { RevocationReader } from "../revocation-reader.ts";
+import { RevocationState } from "../revocation-state.ts";
+import { SeenProofs } from "../seen-proofs.ts";
+import { migrations } from "../store/migrations.ts";
+import { alice, CALL, CONTRACT, engine, id, otherRoot, READ, readFile } from "./holders.ts";
+
+export const silent = createLogger({ level: "silent", name: "test" });
+export const MAX_STALENESS_MS = 150_000;
+export const POLL_MS = 5_000;
+
+export function openMemory(): Promise<Store> {
+  return openStore({ memory: true, migrations, onError: fail });
+}
+
+export function openBus(): Bus {
+  return createBus({ onError: fail });
+}
+
+/** One replica: what a process of this service holds over a store and a bus. `otherRoot` is trusted. */
+export function createReplica(shared: { store: Store; bus: Bus; clock: ManualClock; seen?: SeenProofs }) {
+  const { store, bus, clock } = shared;
+  const timers = clock;
+  const state = new RevocationState(MAX_STALENESS_MS);
+  const reader = new RevocationReader({ store, bus, clock, timers, log: silent, state, pollMs: POLL_MS });
+  const audit = new AuditLog({ store, clock, timers, log: silent });
+  const revocations = new RevocationLog({ store, bus, clock, state, audit, maxPending: 1000 });
+  const seen = shared.seen ?? new SeenProofs({ store, clock, max: 100_000 });
+  const trustedRoots = new Set([id(otherRoot)]);
+  const judge = new Judge({
+    engine,
+    clock,
+    trustedRoots,
+    isProofRequired: true,
+    state,
+    revocations,
+    seen,
+    audit,
+  });
+  return { state, reader, audit, revocations, judge };
+}
+
+/** A token of `otherRoot` for alice. */
+export function rootToken(clock: ManualClock): SerializedDCT {
+  const about = { delegatee: id(alice), capabilities: [READ], contractId: CONTRACT };
+  const limits = { maxBudgetMicrocents: 1000, maxChainDepth: 5 };
+  return serialiseToken(createToken(engine, { ...about, ...limits }, otherRoot, { now: clock.now() }));
+}
+
+/** The request of a holder who presents a token with a proof. */
+export function presented(clock: ManualClock, token: SerializedDCT, holder: Keypair): VerifyTokenRequest {
+  const jwt = createProof(engine, holder, { ...CALL, token: token.token, now: clock.now() });
+  return create(VerifyTokenRequestSchema, {
+    token: create(SerializedDCTSchema, token),
+    proof: { jwt, method: CALL.htm, target: CALL.htu },
+    requested: readFile(),
+  });
+}
+
+function fail(error: unknown): never {
+  throw error;
+}
