@@ -50,6 +50,14 @@ describe("readPublication", () => {
     expect(one?.digest).toBe(two?.digest);
     expect(read(capability("a", { input: { type: "string" } }))[0]?.digest).not.toBe(one?.digest);
   });
+
+  it.each(["a/b", "a b", "a\u0000", "a*", "*", "-", ".", "..", "a%2e", "a\\b"])("refuses the id %j", (id) => {
+    expect(() => read(capability(id))).toThrow("capabilities[0].id");
+  });
+
+  it.each(["a", "a-b", "a.b", "a:b", "--", "..."])("takes the id %j", (id) => {
+    expect(read(capability(id))).toHaveLength(1);
+  });
 });
 
 describe("schemasToCheck", () => {

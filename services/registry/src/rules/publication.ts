@@ -21,14 +21,14 @@ export interface ReadCapability {
   readonly digest: string;
 }
 
-// `agent/capability` is read up to its first slash, and ids are shown in lists: what could deceive there is refused.
-const UNFIT_FOR_IDS = /[\p{C}\p{Z}/]/u;
+// `agent/capability` is read up to its first slash, stands in lists, and is the resource that a token grants, where `*`
+// is a pattern, `.`, `..`, `%` and backslash are refused, and `-` stands for free work: what could deceive is refused.
+const UNFIT_FOR_IDS = /[\p{C}\p{Z}/\\*%]|^(?:-|\.|\.\.)$/u;
 
 /**
  * Reads the set of capabilities that an agent publishes. (NEKTE 1)
  *
- * Beside the limits of the contract: each id once, without slash, white space or control characters; a category, and
- * both schemas, since the version hash is made of them and calls are checked against them; JSON that is JSON.
+ * Beside the limits of the contract: each id once, and fit to stand in a resource; a category, and both schemas, since the version hash is made of them and calls are checked against them; JSON that is JSON.
  *
  * @throws DeputeError INVALID_REQUEST with every fault of every capability
  */
@@ -45,7 +45,10 @@ export function readPublication(
     if (ids.has(capability.id)) faults.add("id", "is the id of another capability of this set");
     ids.add(capability.id);
     if (UNFIT_FOR_IDS.test(capability.id)) {
-      faults.add("id", "must hold no slash, white space or control character");
+      faults.add(
+        "id",
+        "must hold no slash, backslash, asterisk, percent sign, white space or control character, nor be -, . or ..",
+      );
     }
     if (capability.cat === undefined || capability.cat === "") faults.add("cat", "is required");
     const input = faults.readSchema("input_schema", capability.inputSchema);
