@@ -3,6 +3,7 @@ import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import type { ServiceDeps } from "@depute/service";
@@ -13,6 +14,7 @@ export interface Dependencies {
   readonly discovery: Client<typeof DiscoveryService>;
   readonly tokens: Client<typeof TokenService>;
   readonly revocations: Client<typeof RevocationService>;
+  readonly attestations: Client<typeof AttestationService>;
   readonly contracts: Client<typeof ContractService>;
   readonly verification: Client<typeof VerificationService>;
 }
@@ -24,6 +26,7 @@ export function connectDependencies({ connect }: Pick<ServiceDeps, "connect">): 
     discovery: createClient(DiscoveryService, registry),
     tokens: createClient(TokenService, tokens),
     revocations: createClient(RevocationService, tokens),
+    attestations: createClient(AttestationService, verifier),
     contracts: createClient(ContractService, verifier),
     verification: createClient(VerificationService, verifier),
   };

@@ -25,6 +25,7 @@ import { stateConflict } from "../rules/state-machine.ts";
 import { checkValue, MAX_VALUE_BYTES } from "../rules/values.ts";
 import { requireDelegate } from "../rules/visibility.ts";
 import { readOutputSchema } from "../store/input-rows.ts";
+import { requireOwnAttestation } from "./attestation-check.ts";
 import { callerOf, callOptions, findVisible, type TasksContext } from "./context.ts";
 import { readWhole } from "./task-service.ts";
 import { requireSoundToken } from "./token-check.ts";
@@ -58,6 +59,7 @@ export async function completeAssignment(
     const options = callOptions(tasks, context);
     await requireOutputSchema(tasks, found, output, options);
     await requireSoundToken(tasks, found, lease, options);
+    await requireOwnAttestation(tasks, found, request.attestationId, options);
     const verification = await verify(tasks, found.task, output, options);
     const step = completionStep(request, output, verification);
     await tasks.engine.change(lease.taskId, (before, nowMs) => {

@@ -251,6 +251,31 @@ describe("completing", () => {
   });
 });
 
+describe("an attestation of the result", () => {
+  const id = "att_0123456789ab";
+  const of = { principal: BOB, contractId: CONTRACT, delegationId: "del_0123456789ab" };
+  const complete = async (attestation: typeof of | undefined) => {
+    if (attestation !== undefined) bench.fakes.attestations.set(id, attestation);
+    const lease = await begun({ contractId: CONTRACT, workerToken: "sound" });
+    return bench.workers.completeAssignment({ lease, output: DONE, attestationId: id }, ME);
+  };
+
+  test("by the delegate, of this contract and delegation, stays with the task", async () => {
+    expect((await complete(of)).task).toMatchObject({ status: TaskStatus.COMPLETED, attestationId: id });
+  });
+
+  test.each([
+    ["that nobody recorded", undefined, "ATTESTATION_NOT_FOUND"],
+    ["by another", { ...of, principal: ALICE }, "INVALID_REQUEST"],
+    ["of another contract", { ...of, contractId: "ct_ba9876543210" }, "INVALID_REQUEST"],
+    ["of another delegation", { ...of, delegationId: "del_ba9876543210" }, "INVALID_REQUEST"],
+  ])("%s is refused, and the lease stays", async (_, attestation, reason) => {
+    expect(await refusal(complete(attestation))).toMatchObject({ reason });
+    const [only] = (await bench.tasks.listTasks({}, as(ALICE))).tasks;
+    expect(only?.status).toBe(TaskStatus.RUNNING);
+  });
+});
+
 describe("ending otherwise", () => {
   const failing = (lease: Lease, retryable: boolean) =>
     bench.workers.failAssignment({ lease, failure: { reason: "BROKEN", message: "oh", retryable } }, ME);

@@ -1,6 +1,7 @@
 import { create, toJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
+import { AttestationSchema } from "@depute/contracts/delegateos/v0/attestation_pb";
 import { TaskContractSchema } from "@depute/contracts/delegateos/v0/contract_pb";
 import {
   AuthorizedScopeSchema,
@@ -16,6 +17,7 @@ import {
   RevocationService,
 } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import { CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
@@ -47,6 +49,8 @@ export class Fakes {
   verdict: { passed: boolean; details: string } | "timeout" = { passed: true, details: "" };
   /** Tokens by their text. */
   readonly tokens = new Map<string, { delegatee: string; block: string; denial?: DenialType }>();
+  /** Recorded attestations by their id. */
+  readonly attestations = new Map<string, { principal: string; contractId: string; delegationId: string }>();
   readonly revoked: string[] = [];
   /** Called within each call of CheckOutput. */
   onCheckOutput: () => Promise<unknown> = async () => {};
@@ -156,6 +160,13 @@ export class Fakes {
       };
       const verification = { method: VerificationMethod.SCHEMA_MATCH };
       return { contract: create(TaskContractSchema, { id, constraints, verification }) };
+    });
+    router.rpc(AttestationService.method.getAttestation, ({ id }) => {
+      this.#present("verifier");
+      const known = this.attestations.get(id);
+      if (known === undefined)
+        throw new DeputeError(ErrorReason.ATTESTATION_NOT_FOUND, "no such attestation");
+      return { attestation: create(AttestationSchema, { id, ...known }) };
     });
     router.rpc(VerificationService.method.checkSchema, ({ schema, value }) => {
       this.#present("verifier");
