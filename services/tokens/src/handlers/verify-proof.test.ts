@@ -1,0 +1,95 @@
+import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { isAllowed, typeOf } from "../testing/decisions.ts";
+import {
+  alice,
+  as,
+  bob,
+  CALL,
+  CONTRACT,
+  given,
+  id,
+  mallory,
+  mint,
+  newRequest,
+  prove,
+  READ,
+  verify,
+} from "../testing/holders.ts";
+import { type Platform, startPlatform } from "../testing/platform.ts";
+import { refusal } from "../testing/refusal.ts";
+
+describe("VerifyProof", () => {
+  let platform: Platform;
+  beforeEach(async () => {
+    platform = await startPlatform();
+  });
+  afterEach(() => platform.stop());
+
+  const proof = (jwt: string, target = CALL.htu) => ({ jwt, method: "POST", target });
+
+  it("says whose key made a proof, once", async () => {
+    const jwt = prove(platform, bob);
+    const { result } = await platform.tokens.verifyProof({ proof: proof(jwt) });
+    expect(result).toEqual({ case: "principal", value: id(bob) });
+    await platform.restart();
+    const again = platform.tokens.verifyProof({ proof: proof(jwt) });
+    expect(await typeOf(again)).toBe(DenialType.REPLAYED_PROOF);
+  });
+
+  it("wants the proof to name the token that came along, and no other", async () => {
+    const { token } = await mint(platform);
+    const ask = async (jwt: string, more: object) => {
+      return (await platform.tokens.verifyProof({ proof: proof(jwt), ...more })).result.case;
+    };
+    const naming = () => prove(platform, bob, { token: given(token).token });
+    expect(await ask(naming(), { token: given(token) })).toBe("principal");
+    expect(await ask(naming(), {})).toBe("denial");
+    expect(await ask(prove(platform, bob), { token: given(token) })).toBe("denial");
+  });
+
+  it.each([
+    ["no proof", "", DenialType.PROOF_REQUIRED],
+    ["no JWS", "abc", DenialType.INVALID_PROOF],
+  ])("denies %s", async (_, jwt, type) => {
+    expect(await typeOf(platform.tokens.verifyProof({ proof: proof(jwt) }))).toBe(type);
+  });
+
+  it("shares its memory with VerifyToken: a proof is for one of them", async () => {
+    const { token } = await mint(platform);
+    const jwt = prove(platform, alice, { token: given(token).token });
+    await platform.tokens.verifyProof({ proof: proof(jwt), token: given(token) });
+    expect(await typeOf(verify(platform, token, alice, { jwt }))).toBe(DenialType.REPLAYED_PROOF);
+  });
+
+  it("leaves room for those with tokens when strangers fill theirs", async () => {
+    const small = await startPlatform(["--max-seen-proofs", "4"]);
+    try {
+      const ask = async () =>
+        (await small.tokens.verifyProof({ proof: proof(prove(small, mallory)) })).result.case;
+      expect([await ask(), await ask(), await ask()]).toEqual(["principal", "principal", "denial"]);
+      expect(await isAllowed(verify(small, (await mint(small)).token, alice))).toBe(true);
+    } finally {
+      await small.stop();
+    }
+  });
+
+  it("is how this service knows its own callers", async () => {
+    const call = "TokenService/GetIssuer";
+    const options = as(platform, alice, call);
+    await platform.tokens.getIssuer({}, options);
+    const replayed = await refusal(platform.tokens.getIssuer({}, options));
+    expect(replayed).toMatchObject({ reason: "TOKEN_DENIED", metadata: { denial: "replayed_proof" } });
+    const elsewhere = await refusal(
+      platform.tokens.getIssuer({}, as(platform, alice, "TokenService/MintToken")),
+    );
+    expect(elsewhere).toMatchObject({ reason: "TOKEN_DENIED", metadata: { denial: "invalid_proof" } });
+    const stranger = refusal(
+      platform.tokens.mintToken(
+        { requestId: newRequest(), delegatee: id(bob), capabilities: [READ], contractId: CONTRACT },
+        as(platform, mallory, "TokenService/MintToken"),
+      ),
+    );
+    expect((await stranger).reason).toBe("CALLER_NOT_ALLOWED");
+  });
+});
