@@ -1,22 +1,46 @@
+import { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
 import { defineService, SERVICES } from "@depute/service";
+import { nekteRoutes } from "../wires/nekte/index.ts";
+import { NekteMethods } from "../wires/nekte/methods.ts";
+import { nekteService } from "../wires/nekte/rpc.ts";
+import { createClients } from "./clients.ts";
 import { forwardService } from "./forward.ts";
+import type { WireDeps } from "./json-rpc-route.ts";
 import { FORWARDED } from "./services.ts";
+import { gatewaySettings } from "./settings.ts";
 
-/** Every service on one port, and the JSON wires. */
+/** Every service on one port, and the JSON wires. It keeps nothing: any replica can answer anything. */
 export const gateway = defineService({
   name: "gateway",
-  settings: {},
-  descriptors: SERVICES.flatMap((name) => FORWARDED[name]),
-  async start(deps) {
+  settings: gatewaySettings,
+  descriptors: [...SERVICES.flatMap((name) => FORWARDED[name]), Nekte],
+  async start(deps, settings) {
+    const { log, clock, timers, stopping } = deps;
+    const { maxBodyBytes, nekteDefaultAgent: defaultAgent, nekteInvokeTimeout: invokeTimeoutMs } = settings;
+    const clients = createClients(deps.connect);
+    const wire: WireDeps = {
+      log,
+      clock,
+      timers,
+      stopping,
+      maxBodyBytes,
+      get publicUrl() {
+        return deps.publicUrl;
+      },
+    };
+    const methods = new NekteMethods({ clients, defaultAgent, invokeTimeoutMs });
+    const auth = settings.auth === "required" ? "bearer" : "none";
     return {
       routes: (router) => {
         for (const name of SERVICES) {
           const transport = deps.connect(name);
           for (const service of FORWARDED[name]) {
-            router.service(service, forwardService(service, transport, deps.clock));
+            router.service(service, forwardService(service, transport, clock));
           }
         }
+        router.service(Nekte, nekteService(methods, clock));
       },
+      http: [...nekteRoutes({ methods, deps: wire, epochMs: settings.nekteEpochMs, auth })],
       close: async () => {},
     };
   },

@@ -1,0 +1,34 @@
+import { commonSettings, defineSettings } from "@depute/service";
+
+const NEKTE = "Gateway: NEKTE";
+
+/** The gateway's own settings. */
+export const gatewaySettings = defineSettings({
+  // What every server reads; the agent cards say it.
+  auth: commonSettings.auth,
+  maxBodyBytes: {
+    type: "int",
+    default: 4_194_304,
+    min: 1024,
+    help: "bytes of a request's body on the JSON wires",
+    group: "Limits",
+  },
+  nekteDefaultAgent: {
+    type: "string",
+    default: "",
+    help: "agent that work delegated at /nekte goes to, where the address names none; empty: such work is refused",
+    group: NEKTE,
+  },
+  nekteInvokeTimeout: {
+    type: "duration",
+    default: "30s",
+    help: "time for an invocation",
+    group: NEKTE,
+  },
+  nekteEpochMs: {
+    type: "bool",
+    default: false,
+    help: "times of nekte.task.status as milliseconds since 1970 rather than ISO 8601, for clients that want numbers",
+    group: NEKTE,
+  },
+});

@@ -1,0 +1,148 @@
+import { create, type JsonValue } from "@bufbuild/protobuf";
+import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import {
+  type DelegateEvent,
+  DelegateEventSchema,
+  type MultiLevelResult,
+  MultiLevelResultSchema,
+  type TokenBudget,
+} from "@depute/contracts/nekte/v1/nekte_pb";
+import { ErrorReason, fromTimestamp } from "@depute/core";
+import { encode } from "@depute/wire";
+import { refusalIn } from "../../src/fault.ts";
+import type { SseEvent } from "../../src/sse.ts";
+import { fittingLevels, type LevelledOutput, toPlain } from "./budget.ts";
+import { codeOf, endCode } from "./errors.ts";
+import { stateOf } from "./states.ts";
+
+/** What a task's events are told with. */
+export interface TaskView {
+  /** The caller's own id for the task. */
+  readonly taskId: string;
+  readonly budget: TokenBudget | undefined;
+  /** Epoch ms of the task's first event. */
+  readonly beganMs: number;
+}
+
+type Told = DelegateEvent["event"];
+
+const MAX_INT32 = 2 ** 31 - 1;
+
+/**
+ * An event of a task as NEKTE tells it (NEKTE 3); undefined for one that a NEKTE client would see nothing of.
+ */
+export function toDelegateEvent(event: TaskEvent, view: TaskView): DelegateEvent | undefined {
+  const told = tell(event, view);
+  return told === undefined ? undefined : create(DelegateEventSchema, { event: told });
+}
+
+function tell(event: TaskEvent, view: TaskView): Told | undefined {
+  const { taskId } = view;
+  const { payload } = event;
+  switch (payload.case) {
+    case "progress": {
+      const { processed, total, message } = payload.value;
+      return part({ case: "progress", value: { processed, total, ...(message === "" ? {} : { message }) } });
+    }
+    case "partial": {
+      const { output, resolvedLevel } = payload.value;
+      return part({
+        case: "partial",
+        value: { output: toBytes(toPlain(output)), resolvedLevel: resolvedLevel || "compact" },
+      });
+    }
+    case "completed":
+      return complete(event, payload.value.output, view);
+    case "failed":
+    case "rejected":
+    case "expired":
+    case "revoked": {
+      const { reason, message } = payload.value;
+      const code = endCode(payload.case, event.verification !== undefined);
+      return part({ case: "error", value: { taskId, code, message: message || reason } });
+    }
+    case "cancelled": {
+      const { reason } = payload.value;
+      const previousStatus = stateOf(event.previousStatus);
+      return part({
+        case: "cancelled",
+        value: { taskId, previousStatus, ...(reason === "" ? {} : { reason }) },
+      });
+    }
+    case "created":
+      return undefined;
+    default: {
+      const fromStatus = stateOf(event.previousStatus);
+      const toStatus = stateOf(event.status);
+      if (fromStatus === toStatus) return undefined;
+      const reason = payload.case === "requeued" ? payload.value.cause?.reason : undefined;
+      return part({
+        case: "statusChange",
+        value: { taskId, fromStatus, toStatus, ...(reason === undefined ? {} : { reason }) },
+      });
+    }
+  }
+}
+
+type Parts = NonNullable<Parameters<typeof create<typeof DelegateEventSchema>>[1]>["event"];
+
+function part(event: Parts): Told {
+  return create(DelegateEventSchema, event === undefined ? {} : { event }).event;
+}
+
+/** The end of a task with its result, in as much detail as its budget allows. */
+function complete(event: TaskEvent, output: Parameters<typeof fittingLevels>[0], view: TaskView): Told {
+  const { taskId, budget } = view;
+  try {
+    const levels = fittingLevels(output, budget);
+    return part({
+      case: "complete",
+      value: {
+        taskId,
+        status: "completed",
+        output: toMultiLevel(levels),
+        meta: { ms: elapsedMs(event, view.beganMs), tokensUsed: Math.min(levels.tokens, MAX_INT32) },
+      },
+    });
+  } catch (thrown) {
+    return toError(thrown, taskId);
+  }
+}
+
+/** The event that tells of a fault in mid stream. */
+export function toError(thrown: unknown, taskId: string): Told {
+  const { reason, message } = refusalIn(thrown);
+  const told = reason === ErrorReason.INTERNAL ? "internal error" : message;
+  return part({ case: "error", value: { taskId, code: codeOf(thrown), message: told } });
+}
+
+/** Milliseconds from a task's begin to an event. */
+export function elapsedMs(event: TaskEvent, beganMs: number): number {
+  const atMs = event.eventTime === undefined ? beganMs : fromTimestamp(event.eventTime);
+  return Math.min(Math.max(0, atMs - beganMs), MAX_INT32);
+}
+
+function toMultiLevel({ minimal, compact, full }: LevelledOutput): MultiLevelResult {
+  return create(MultiLevelResultSchema, {
+    ...(minimal === undefined ? {} : { minimal }),
+    ...(compact === undefined ? {} : { compact: toBytes(compact) }),
+    ...(full === undefined ? {} : { full: toBytes(full) }),
+  });
+}
+
+const utf8 = new TextEncoder();
+
+/** A JSON value as the bytes that hold it on gRPC. */
+export function toBytes(value: JsonValue): Uint8Array<ArrayBuffer> {
+  return utf8.encode(JSON.stringify(value));
+}
+
+const FIELDS = new Map(DelegateEventSchema.oneofs[0]?.fields.map((field) => [field.localName, field]));
+
+/** A NEKTE event as a server-sent one: its name is the oneof member's, its data the member. */
+export function toSse({ event }: DelegateEvent, sequence: bigint | undefined): SseEvent {
+  const field = FIELDS.get(event.case ?? "");
+  if (field?.message === undefined || event.value === undefined) throw new Error("an event of no kind");
+  const sse = { event: field.name, data: encode(field.message, event.value) };
+  return sequence === undefined ? sse : { ...sse, id: String(sequence) };
+}

@@ -1,0 +1,175 @@
+import { create } from "@bufbuild/protobuf";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import {
+  type CapabilityFull,
+  DelegateRequestSchema,
+  DiscoverRequestSchema,
+  DiscoverResultSchema,
+  InvokeRequestSchema,
+  TaskCancelRequestSchema,
+  TaskLifecycleResponseSchema,
+  TaskStatusRequestSchema,
+  TaskStatusResultSchema,
+  VersionMismatchSchema,
+} from "@depute/contracts/nekte/v1/nekte_pb";
+import { DeputeError, ErrorReason, formatTime, fromTimestamp, invalid } from "@depute/core";
+import { type HttpRoute, ownHeaders, sendJson, sendText } from "@depute/service";
+import { encode } from "@depute/wire";
+import { WireFault } from "../../src/fault.ts";
+import { EventStream, type JsonRpcEndpoint, type JsonRpcMethod, readParams } from "../../src/json-rpc.ts";
+import { jsonRpcRoute, type WireDeps } from "../../src/json-rpc-route.ts";
+import { type WireCall, wireCall } from "../../src/wire-call.ts";
+import { toListed } from "./discover.ts";
+import { agentCard, PLATFORM_AGENT, PROTOCOL_GUIDE } from "./documents.ts";
+import { NEKTE_ERRORS } from "./errors.ts";
+import { toSse } from "./events.ts";
+import type { NekteMethods } from "./methods.ts";
+import { stateOf } from "./states.ts";
+
+export interface NekteOptions {
+  readonly methods: NekteMethods;
+  readonly deps: WireDeps;
+  /** Times of nekte.task.status in milliseconds, as published clients want them, instead of the text's strings. */
+  readonly epochMs: boolean;
+  /** Whether callers have to present credentials. */
+  readonly auth: "bearer" | "none";
+}
+
+/** The NEKTE wire: JSON-RPC for all agents and for each one, cards and the guide. */
+export function nekteRoutes(options: NekteOptions): HttpRoute[] {
+  const { deps } = options;
+  const all = endpoint(options, "");
+  return [
+    jsonRpcRoute("/nekte", () => all, deps),
+    jsonRpcRoute("/nekte/{agent}", ({ agent = "" }) => endpoint(options, agent), deps),
+    cardRoute("/.well-known/nekte.json", options),
+    cardRoute("/nekte/{agent}/.well-known/nekte.json", options),
+    {
+      methods: ["GET"],
+      path: "/api/protocol-guide",
+      async handle(_, response) {
+        sendText(response, 200, PROTOCOL_GUIDE, {
+          "content-type": "text/plain; charset=utf-8",
+          "cache-control": "public, max-age=86400",
+        });
+      },
+    },
+  ];
+}
+
+const MISSING = new Map([
+  ["nekte.context", "contexts travel with nekte.delegate only"],
+  ["nekte.verify", "results are checked against contracts only"],
+  ["nekte.task.resume", "no task can be suspended"],
+  ["nekte.introspect", "read GET /api/protocol-guide instead"],
+]);
+
+const STREAMING = new Set(["nekte.delegate"]);
+
+function endpoint({ methods, epochMs }: NekteOptions, agentId: string): JsonRpcEndpoint {
+  const calls: Record<string, JsonRpcMethod> = {
+    async "nekte.discover"(params, call) {
+      const request = readParams(DiscoverRequestSchema, params);
+      const { version, capabilities } = await methods.discover(agentId, request, call);
+      const result = create(DiscoverResultSchema, {
+        agent: agentId || PLATFORM_AGENT,
+        caps: capabilities.map(toListed),
+        ...(version === "" ? {} : { v: version }),
+      });
+      return encode(DiscoverResultSchema, result);
+    },
+
+    async "nekte.invoke"(params, call) {
+      const outcome = await methods.invoke(agentId, readParams(InvokeRequestSchema, params), call);
+      if (outcome.kind === "outdated") throw outdated(outcome.schema);
+      const { level: resolved_level, out, tokens: tokens_used } = outcome.result;
+      return { out, resolved_level, meta: { ms: outcome.ms, tokens_used } };
+    },
+
+    async "nekte.delegate"(params, call) {
+      const after = readLastEventId(call);
+      const request = readParams(DelegateRequestSchema, params);
+      return new EventStream(toEvents(await methods.delegate(agentId, request, after, call)));
+    },
+
+    async "nekte.task.cancel"(params, call) {
+      const done = await methods.cancel(readParams(TaskCancelRequestSchema, params), call);
+      return encode(TaskLifecycleResponseSchema, create(TaskLifecycleResponseSchema, done));
+    },
+
+    async "nekte.task.status"(params, call) {
+      const request = readParams(TaskStatusRequestSchema, params);
+      const task = await methods.status(request, call);
+      const { progress, checkpointAvailable } = task;
+      const result = create(TaskStatusResultSchema, {
+        taskId: request.taskId,
+        status: stateOf(task.status),
+        checkpointAvailable,
+        createdAt: time("createdAt", task.createTime, epochMs),
+        updatedAt: time("updatedAt", task.updateTime, epochMs),
+        ...(progress === undefined
+          ? {}
+          : { progress: { processed: progress.processed, total: progress.total } }),
+      });
+      return encode(TaskStatusResultSchema, result);
+    },
+  };
+  return {
+    methods: new Map(Object.entries(calls)),
+    errors: NEKTE_ERRORS,
+    streaming: STREAMING,
+    missing: MISSING,
+  };
+}
+
+async function* toEvents(told: Awaited<ReturnType<NekteMethods["delegate"]>>) {
+  for await (const { event, sequence } of told) yield toSse(event, sequence);
+}
+
+/** NEKTE 2, Version Mismatch: what the caller needs to call again at once. */
+function outdated(schema: CapabilityFull): WireFault {
+  const refusal = new DeputeError(ErrorReason.VERSION_MISMATCH, "the capability has another version now", {
+    metadata: { capability: schema.id, current_hash: schema.h },
+  });
+  const data = create(VersionMismatchSchema, { currentHash: schema.h, schema });
+  return new WireFault(refusal, encode(VersionMismatchSchema, data));
+}
+
+/** The sequence in `Last-Event-ID`; 0 without one. @throws DeputeError INVALID_REQUEST */
+function readLastEventId({ lastEventId }: WireCall): bigint {
+  if (lastEventId === undefined || lastEventId === "") return 0n;
+  if (!/^\d{1,15}$/.test(lastEventId)) throw invalid("Last-Event-ID", "is not an id of this stream");
+  return BigInt(lastEventId);
+}
+
+function time<Name extends "createdAt" | "updatedAt">(
+  name: Name,
+  at: Timestamp | undefined,
+  epochMs: boolean,
+) {
+  const ms = at === undefined ? 0 : fromTimestamp(at);
+  return epochMs
+    ? ({ case: `${name}Ms`, value: BigInt(ms) } as const)
+    : ({ case: `${name}Iso`, value: formatTime(ms) } as const);
+}
+
+/** An agent card. It is public, so it is asked for on the platform's own behalf. */
+function cardRoute(path: string, { methods, deps, auth }: NekteOptions): HttpRoute {
+  return {
+    methods: ["GET"],
+    path,
+    async handle(request, response, { agent = "" }) {
+      const call = wireCall(request, response, deps.publicUrl);
+      const options = { headers: ownHeaders(call.requestId), signal: call.signal };
+      const own: WireCall = { ...call, asCaller: options, aside: options };
+      const { capabilities } = await methods.discover(agent, create(DiscoverRequestSchema), own);
+      const card = agentCard({
+        agent: agent || PLATFORM_AGENT,
+        endpoint: `${deps.publicUrl}/nekte${agent === "" ? "" : `/${encodeURIComponent(agent)}`}`,
+        caps: capabilities.map(({ value }) => value?.id ?? ""),
+        auth,
+      });
+      sendJson(response, 200, card);
+    },
+  };
+}

@@ -1,0 +1,269 @@
+import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
+import {
+  type CapabilityFull,
+  type ContextEnvelope,
+  type DelegateEvent,
+  DelegateEventSchema,
+  type DelegateRequest,
+  type DiscoverRequest,
+  type InvokeRequest,
+  type TaskCancelRequest,
+  type TaskStatusRequest,
+} from "@depute/contracts/nekte/v1/nekte_pb";
+import { DeputeError, ErrorReason, fromTimestamp, newId } from "@depute/core";
+import { reasonOf } from "@depute/service";
+import { parseJson, refusalOf } from "@depute/wire";
+import type { Clients } from "../../src/clients.ts";
+import { renameFields } from "../../src/fault.ts";
+import type { WireCall } from "../../src/wire-call.ts";
+import { type Resolved, resolveLevel } from "./budget.ts";
+import { type Discovery, discover } from "./discover.ts";
+import { elapsedMs, type TaskView, toDelegateEvent, toError } from "./events.ts";
+import { type NekteState, stateOf } from "./states.ts";
+
+/** What the methods work with. */
+export interface NekteContext {
+  readonly clients: Clients;
+  /** The agent that free work goes to where none is named; empty for none. */
+  readonly defaultAgent: string;
+  /** Milliseconds that an invocation may take. */
+  readonly invokeTimeoutMs: number;
+}
+
+/** What came of an invocation: its result, or that the caller knows an outdated version. */
+export type Invocation =
+  | { readonly kind: "result"; readonly result: Resolved; readonly ms: number }
+  | { readonly kind: "outdated"; readonly schema: CapabilityFull };
+
+/** One event of a delegated task. `sequence` is its place in the task's log; absent for a fault of the stream. */
+export interface Told {
+  readonly event: DelegateEvent;
+  readonly sequence?: bigint;
+}
+
+/**
+ * What NEKTE's methods do, on messages; JSON and gRPC share it. `agentId` is the agent that the address names, or empty
+ * for all of them.
+ */
+export class NekteMethods {
+  readonly #context: NekteContext;
+
+  constructor(context: NekteContext) {
+    this.#context = context;
+  }
+
+  /** nekte.discover (NEKTE 1). */
+  discover(agentId: string, request: DiscoverRequest, call: WireCall): Promise<Discovery> {
+    return discover(this.#context.clients, agentId, request, call);
+  }
+
+  /**
+   * nekte.invoke (NEKTE 2): a task for the capability, whose end is waited for.
+   *
+   * @throws DeputeError CAPABILITY_NOT_FOUND, INPUT_SCHEMA_VIOLATION, BUDGET_EXCEEDED, TASK_TIMEOUT, TASK_FAILED, ...
+   */
+  async invoke(agentId: string, request: InvokeRequest, call: WireCall): Promise<Invocation> {
+    const { clients, invokeTimeoutMs } = this.#context;
+    const { cap, h, budget } = request;
+    const draft = {
+      agentId,
+      capabilityId: cap,
+      capabilityHash: h ?? "",
+      input: readJson(request.input, "/in"),
+      limits: { total: toDuration(invokeTimeoutMs) },
+      ...(budget === undefined ? {} : { budget }),
+    };
+    let beganMs = 0;
+    try {
+      for await (const { event } of clients.tasks.delegateTask(
+        { requestId: newId(), draft },
+        call.asCaller,
+      )) {
+        if (event === undefined) continue;
+        if (event.sequence === 1n) beganMs = timeOf(event);
+        const { payload } = event;
+        if (payload.case === "completed") {
+          const result = resolveLevel(payload.value.output, budget);
+          return { kind: "result", result, ms: elapsedMs(event, beganMs) };
+        }
+        const failure = failureOf(event);
+        if (failure !== undefined) throw failure;
+      }
+    } catch (thrown) {
+      if (reasonOf(thrown) !== ErrorReason.VERSION_MISMATCH) {
+        throw renameFields(thrown, { "draft.input": "/in", "draft.capability_id": "/cap" });
+      }
+      const { capability } = await clients.discovery.resolveCapability(
+        { capabilityId: cap, agentId, hash: "" },
+        call.aside,
+      );
+      if (capability === undefined) throw thrown;
+      return { kind: "outdated", schema: capability };
+    }
+    throw new DeputeError(ErrorReason.SHUTTING_DOWN, "the task goes on, and nobody waits for it any more");
+  }
+
+  /**
+   * nekte.delegate (NEKTE 3): free work for an agent. The stream that comes back has begun; what goes wrong from then on
+   * is an event. Whoever stops reading does not stop the task.
+   *
+   * @param after the last sequence that the caller has seen
+   * @throws DeputeError AGENT_NOT_FOUND, TASK_ID_TAKEN, CONTEXT_PERMISSION_DENIED, ...
+   */
+  async delegate(
+    agentId: string,
+    request: DelegateRequest,
+    after: bigint,
+    call: WireCall,
+  ): Promise<AsyncGenerator<Told, void, undefined>> {
+    const { clients, defaultAgent } = this.#context;
+    const { task, context } = request;
+    if (task === undefined) throw new Error("a valid request has a task");
+    const { id: externalId, desc: description, timeoutMs, budget } = task;
+    const delegate = agentId || defaultAgent;
+    if (delegate === "") throw noAgent();
+    checkScope(context);
+    const draft = {
+      externalId,
+      agentId: delegate,
+      description,
+      limits: { total: toDuration(timeoutMs) },
+      ...(budget === undefined ? {} : { budget }),
+      ...(context === undefined ? {} : { input: readJson(context.data, "/context/data") }),
+    };
+    const stream = clients.tasks.delegateTask({ requestId: newId(), draft }, call.asCaller);
+    const events = stream[Symbol.asyncIterator]();
+    const first = await events.next().catch((thrown: unknown) => {
+      throw renameFields(thrown, {
+        "draft.input": "/context/data",
+        "draft.external_id": "/task/id",
+        "draft.description": "/task/desc",
+        "draft.limits.total": "/task/timeout_ms",
+      });
+    });
+    const beganMs = first.done === true || first.value.event === undefined ? 0 : timeOf(first.value.event);
+    return tellAll(first, events, { taskId: externalId, budget, beganMs }, after, call.signal);
+  }
+
+  /** nekte.task.cancel (NEKTE 4), of a task that the caller knows by its own id. */
+  async cancel(request: TaskCancelRequest, call: WireCall): Promise<Lifecycle> {
+    const { taskId, reason = "" } = request;
+    const { task, previousStatus } = await this.#context.clients.tasks.cancelTask(
+      { externalId: taskId, reason },
+      call.asCaller,
+    );
+    if (task === undefined) throw new Error("a task was cancelled and not told of");
+    return { taskId, status: stateOf(task.status), previousStatus: stateOf(previousStatus) };
+  }
+
+  /** nekte.task.status (NEKTE 6), of a task that the caller knows by its own id. */
+  async status({ taskId }: TaskStatusRequest, call: WireCall): Promise<Task> {
+    const name = { case: "externalId", value: taskId } as const;
+    const { task } = await this.#context.clients.tasks.getTask({ name }, call.asCaller);
+    if (task === undefined) throw new Error("a task was found and not told of");
+    return task;
+  }
+}
+
+/** A task's state after a call that changed it. */
+export interface Lifecycle {
+  readonly taskId: string;
+  readonly status: NekteState;
+  readonly previousStatus: NekteState;
+}
+
+type Events = AsyncIterator<{ event?: TaskEvent | undefined }>;
+
+async function* tellAll(
+  first: IteratorResult<{ event?: TaskEvent | undefined }>,
+  events: Events,
+  view: TaskView,
+  after: bigint,
+  signal: AbortSignal,
+): AsyncGenerator<Told, void, undefined> {
+  try {
+    for (let item = first; item.done !== true; item = await events.next()) {
+      const { event } = item.value;
+      if (event === undefined || event.sequence <= after) continue;
+      const told = toDelegateEvent(event, view);
+      if (told !== undefined) yield { event: told, sequence: event.sequence };
+    }
+  } catch (thrown) {
+    if (signal.aborted) return;
+    yield { event: create(DelegateEventSchema, { event: toError(thrown, view.taskId) }) };
+  } finally {
+    await events.return?.();
+  }
+}
+
+/** How a task ended that has no result; undefined while it goes on. */
+function failureOf({ payload, taskId }: TaskEvent): DeputeError | undefined {
+  switch (payload.case) {
+    case "failed":
+    case "rejected": {
+      const { reason, message } = payload.value;
+      return new DeputeError(ErrorReason.TASK_FAILED, message || reason, { metadata: { failure: reason } });
+    }
+    case "expired":
+      return new DeputeError(ErrorReason.TASK_TIMEOUT, payload.value.message, {
+        metadata: { task: taskId, limit: "total" },
+      });
+    case "revoked":
+      return new DeputeError(ErrorReason.TOKEN_DENIED, payload.value.message, {
+        metadata: { denial: "revoked" },
+      });
+    case "cancelled":
+      return new DeputeError(ErrorReason.TASK_FAILED, "the task was cancelled", {
+        metadata: { failure: "CANCELLED" },
+      });
+    default:
+      return undefined;
+  }
+}
+
+function noAgent(): DeputeError {
+  return new DeputeError(
+    ErrorReason.AGENT_NOT_FOUND,
+    "no agent is named: post to /nekte/{agent}, or let DEPUTE_NEKTE_DEFAULT_AGENT name one",
+    { metadata: { agent: "" } },
+  );
+}
+
+/**
+ * Holds a context to its scope (NEKTE 7). Depute's choice: free work runs no capability, so no scope holds it.
+ *
+ * @throws DeputeError CONTEXT_PERMISSION_DENIED
+ */
+function checkScope(context: ContextEnvelope | undefined): void {
+  if (context?.scope === undefined) return;
+  throw new DeputeError(
+    ErrorReason.CONTEXT_PERMISSION_DENIED,
+    "the context is for certain capabilities only, and work that is described in words is none of them",
+    {
+      metadata: { capability: "" },
+      violations: [{ field: "/context/scope", description: "does not hold the work" }],
+    },
+  );
+}
+
+/**
+ * The value of JSON in a `bytes` field, which on gRPC may be anything.
+ *
+ * @throws DeputeError MALFORMED_JSON, LIMIT_EXCEEDED
+ */
+function readJson(bytes: Uint8Array, path: string): Value {
+  const parsed = parseJson(bytes, { maxBytes: Number.POSITIVE_INFINITY });
+  if (!parsed.ok) throw refusalOf({ ...parsed.error, path: `${path}${parsed.error.path}` });
+  return fromJson(ValueSchema, parsed.value as JsonValue);
+}
+
+function toDuration(ms: number) {
+  return { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };
+}
+
+function timeOf({ eventTime }: TaskEvent): number {
+  return eventTime === undefined ? 0 : fromTimestamp(eventTime);
+}
