@@ -61,6 +61,11 @@ export function toRpcError(table: ErrorTable, thrown: unknown, requestId: string
   };
 }
 
+/** What follows a name in a field; empty when the field does not begin with it. */
+function rest(field: string, name: string): string {
+  return field.startsWith(name) ? field.slice(name.length) : "";
+}
+
 /** Each fault with its path, where the refusal names any. */
 function faultsOf({ message, violations }: DeputeError): string {
   if (violations.length === 0) return message;
@@ -79,8 +84,8 @@ export function renameFields(thrown: unknown, names: Readonly<Record<string, str
   const refusal = fromConnectError(thrown);
   if (refusal.violations.length === 0) return refusal;
   const rename = (field: string) => {
-    const name = Object.keys(names).find((known) => field === known || field.startsWith(`${known}/`));
-    return name === undefined ? field : `${names[name]}${field.slice(name.length)}`;
+    const name = Object.keys(names).find((known) => field === known || /^[/.[]/.test(rest(field, known)));
+    return name === undefined ? field : `${names[name]}${rest(field, name).replaceAll(".", "/")}`;
   };
   return new DeputeError(refusal.reason, refusal.message, {
     metadata: refusal.metadata,

@@ -1,5 +1,7 @@
 import { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
 import { defineService, SERVICES } from "@depute/service";
+import { agentaRoutes, compileAgenta } from "../wires/agenta/index.ts";
+import { delegateosRoutes } from "../wires/delegateos/index.ts";
 import { nekteRoutes } from "../wires/nekte/index.ts";
 import { NekteMethods } from "../wires/nekte/methods.ts";
 import { nekteService } from "../wires/nekte/rpc.ts";
@@ -18,6 +20,8 @@ export const gateway = defineService({
     const { log, clock, timers, stopping } = deps;
     const { maxBodyBytes, nekteDefaultAgent: defaultAgent, nekteInvokeTimeout: invokeTimeoutMs } = settings;
     const clients = createClients(deps.connect);
+    // A schema that does not compile stops the start, not the first document that needs it.
+    compileAgenta();
     const wire: WireDeps = {
       log,
       clock,
@@ -40,7 +44,11 @@ export const gateway = defineService({
         }
         router.service(Nekte, nekteService(methods, clock));
       },
-      http: [...nekteRoutes({ methods, deps: wire, epochMs: settings.nekteEpochMs, auth })],
+      http: [
+        ...nekteRoutes({ methods, deps: wire, epochMs: settings.nekteEpochMs, auth }),
+        ...delegateosRoutes(clients, wire),
+        ...agentaRoutes(),
+      ],
       close: async () => {},
     };
   },

@@ -1,0 +1,41 @@
+import type { ServerResponse } from "node:http";
+import type { HttpRequest, HttpResponse, HttpRoute } from "@depute/service";
+import { type PublishedDocument, publishedDocuments } from "./documents.ts";
+
+export type { AgentaMessage } from "./documents.ts";
+export { type AgentaFault, type AgentaValidation, compileAgenta, type ValidateAgenta } from "./validate.ts";
+
+/** The Agenta wire: its schemas and its manifest, with what caches need. */
+export function agentaRoutes(): HttpRoute[] {
+  return publishedDocuments().map((document) => ({
+    methods: ["GET", "HEAD"],
+    path: document.path,
+    handle: async (request, response) => send(request, response, document),
+  }));
+}
+
+/** Documents change with a release only; a cache may keep one for an hour without asking. */
+const CACHE_CONTROL = "public, max-age=3600";
+
+function send(request: HttpRequest, response: HttpResponse, document: PublishedDocument): void {
+  const { bytes, contentType, etag, modifiedMs } = document;
+  const isKnown = isUnchanged(request, document);
+  const headers: Record<string, string> = {
+    etag,
+    "last-modified": new Date(modifiedMs).toUTCString(),
+    "cache-control": CACHE_CONTROL,
+    ...(isKnown ? {} : { "content-type": contentType, "content-length": String(bytes.length) }),
+  };
+  (response as ServerResponse).writeHead(isKnown ? 304 : 200, headers);
+  response.end(isKnown || request.method === "HEAD" ? undefined : bytes);
+}
+
+/** RFC 9110 section 13.2.2: the entity tag decides where one was sent, the date otherwise. */
+function isUnchanged({ headers }: HttpRequest, { etag, modifiedMs }: PublishedDocument): boolean {
+  const tags = headers["if-none-match"];
+  if (tags !== undefined) {
+    return tags.split(",").some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === etag);
+  }
+  const since = Date.parse(headers["if-modified-since"] ?? "");
+  return Number.isFinite(since) && modifiedMs <= since;
+}

@@ -1,0 +1,207 @@
+import { create, fromJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { TaskContract } from "@depute/contracts/delegateos/v0/contract_pb";
+import {
+  type DelegateParams,
+  type DelegateResult,
+  DelegateResultSchema,
+} from "@depute/contracts/delegateos/v0/jsonrpc_pb";
+import { CapabilitySchema, SerializedDCTSchema } from "@depute/contracts/delegateos/v0/token_pb";
+import { type Agent, AgentHealth, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
+import type { InspectTokenResponse } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { ErrorReason, invalid, parseTime, reasonName } from "@depute/core";
+import { denialWord } from "@depute/service";
+import type { Clients } from "../../src/clients.ts";
+import { refusalIn } from "../../src/fault.ts";
+import type { WireCall } from "../../src/wire-call.ts";
+import { asDenial } from "./errors.ts";
+
+/** The parent of a delegation that begins a chain (DelegateOS 8.1). */
+const ROOT_DELEGATION = "del_000000000000";
+/** The longest that a task may take, in milliseconds. */
+const LONGEST_MS = 30 * 24 * 3_600_000;
+/** Work that is described in words runs no capability. */
+const FREE_WORK = "-";
+
+/** A delegation that is turned down, in the words of its result (DelegateOS 9.3). */
+class TurnedDown extends Error {
+  readonly reason: string;
+
+  constructor(reason: string, details: string) {
+    super(details);
+    this.reason = reason;
+  }
+}
+
+/**
+ * delegateos/delegate (DelegateOS 9.1): hands the contract's work to the agent that the token was narrowed to.
+ *
+ * The token is looked at before the contract is stored, so that only somebody with a genuine token for the very contract
+ * can have one stored. The last call, with the caller's own credentials, creates the task; everything before it can be
+ * repeated.
+ *
+ * @throws DeputeError; WireFault when the caller's own token is denied
+ */
+export async function delegate(
+  clients: Clients,
+  params: DelegateParams,
+  call: WireCall,
+): Promise<DelegateResult> {
+  const { contract, delegationId } = params;
+  if (contract === undefined) throw new Error("valid parameters have a contract");
+  try {
+    const token = await soundToken(clients, params, contract, call);
+    assertNamed(params, token);
+    const agent = await delegatee(clients, token.delegatee, call);
+    assertSupported(agent, contract);
+    const estimate = await estimatedMs(clients, agent, contract, call);
+    await turningDown(clients.contracts.createContract({ contract }, call.aside));
+    await handOver(clients, params, contract, agent, call);
+    return create(DelegateResultSchema, {
+      accepted: true,
+      delegationId,
+      ...(estimate === undefined ? {} : { estimatedDurationMs: estimate }),
+    });
+  } catch (thrown) {
+    if (!(thrown instanceof TurnedDown)) throw thrown;
+    const { reason, message: details } = thrown;
+    return create(DelegateResultSchema, { accepted: false, reason, details });
+  }
+}
+
+/** What the token says, if its chain is sound and it is for this contract. */
+async function soundToken(
+  { tokens }: Clients,
+  { dct, dctFormat }: DelegateParams,
+  contract: TaskContract,
+  call: WireCall,
+): Promise<InspectTokenResponse> {
+  const inspected = await turningDown(
+    tokens.inspectToken(
+      {
+        token: create(SerializedDCTSchema, { token: dct, format: dctFormat }),
+        contractId: contract.id,
+        requiredCapabilities: contract.constraints?.requiredCapabilities ?? [],
+      },
+      call.aside,
+    ),
+  );
+  const { result } = inspected;
+  if (result.case === "scope") return inspected;
+  const type = denialWord(result.value?.type ?? 0);
+  throw new TurnedDown(type, result.value?.detail ?? `the token is denied: ${type}`);
+}
+
+/** The ids beside the token must be the token's own. @throws DeputeError INVALID_REQUEST */
+function assertNamed(params: DelegateParams, { blocks, result }: InspectTokenResponse): void {
+  if (blocks.at(-1)?.delegationId !== params.delegationId) {
+    throw invalid("/delegationId", "is not the token's last delegation");
+  }
+  const isRoot = result.case === "scope" && result.value.chainDepth === 0n;
+  const parent = blocks.at(-2)?.delegationId ?? (isRoot ? ROOT_DELEGATION : params.parentDelegationId);
+  if (parent !== params.parentDelegationId) {
+    throw invalid("/parentDelegationId", "is not the delegation above the token's last one");
+  }
+}
+
+/** The living agent of a key; the first by its id where it has several. */
+async function delegatee({ agents }: Clients, principal: string, call: WireCall): Promise<Agent> {
+  const living = { status: AgentStatus.ACTIVE, health: AgentHealth.ALIVE };
+  const found = await agents.listAgents({ ...living, principal, pageSize: 1 }, call.aside);
+  const [agent] = found.agents;
+  if (agent !== undefined) return agent;
+  throw new TurnedDown("agent_not_found", "no living agent has the key that the token was handed to");
+}
+
+/** Ids of capabilities that are rights in DelegateOS's sense, `namespace:action` (DelegateOS 12). */
+function declaredRights({ capabilityIds }: Agent): ReadonlySet<string> {
+  return new Set(capabilityIds.filter((id) => id.includes(":")));
+}
+
+/** An agent that says which rights it works with is held to them; one that says nothing is taken at its token. */
+function assertSupported(agent: Agent, contract: TaskContract): void {
+  const declared = declaredRights(agent);
+  if (declared.size === 0) return;
+  const lacking = (contract.constraints?.requiredCapabilities ?? []).find((right) => !declared.has(right));
+  if (lacking === undefined) return;
+  throw new TurnedDown("capability_mismatch", `Agent does not support ${lacking}`);
+}
+
+/** The time that the agent's cost hints give for all that the contract requires; undefined where one gives none. */
+async function estimatedMs(
+  { discovery }: Clients,
+  agent: Agent,
+  contract: TaskContract,
+  call: WireCall,
+): Promise<bigint | undefined> {
+  const declared = declaredRights(agent);
+  const required = (contract.constraints?.requiredCapabilities ?? []).filter((right) => declared.has(right));
+  if (required.length === 0) return undefined;
+  const { capabilities } = await discovery.discoverCapabilities(
+    { level: 1, agentId: agent.id, pageSize: 1000 },
+    call.aside,
+  );
+  let total = 0n;
+  for (const right of required) {
+    const found = capabilities.find(({ capability }) => capability.value?.id === right)?.capability;
+    const ms = found?.case === "summary" ? found.value.cost?.avgMs : undefined;
+    if (ms === undefined) return undefined;
+    total += BigInt(ms);
+  }
+  return total;
+}
+
+/** Creates the task, once for each delegation. */
+async function handOver(
+  { tasks }: Clients,
+  { dct, delegationId }: DelegateParams,
+  contract: TaskContract,
+  agent: Agent,
+  call: WireCall,
+): Promise<void> {
+  const draft = {
+    externalId: delegationId,
+    agentId: agent.id,
+    description: contract.task?.description ?? "",
+    input: fromJson(ValueSchema, contract.task?.inputs ?? {}),
+    contractId: contract.id,
+    workerToken: dct,
+    limits: { total: { seconds: BigInt(Math.ceil(allowedMs(contract) / 1000)) } },
+  };
+  try {
+    await tasks.createTask({ requestId: delegationId, draft }, call.asCaller);
+  } catch (thrown) {
+    const { reason, message } = refusalIn(thrown);
+    if (reason === ErrorReason.AGENT_NOT_FOUND) throw new TurnedDown("agent_not_found", message);
+    const right = { namespace: "depute:tasks", action: "delegate", resource: `${agent.id}/${FREE_WORK}` };
+    throw asDenial(thrown, create(CapabilitySchema, right));
+  }
+}
+
+/** From the contract's beginning to its deadline, so that a repeated request asks for the same. */
+function allowedMs({ createdAt, constraints }: TaskContract): number {
+  const from = parseTime(createdAt) ?? 0;
+  const to = parseTime(constraints?.deadline ?? "") ?? 0;
+  return Math.min(Math.max(to - from, 1000), LONGEST_MS);
+}
+
+/** What says no to the contract or the token turns the delegation down; anything else is an error of the call. */
+const TURNING_DOWN: ReadonlySet<ErrorReason> = new Set([
+  ErrorReason.INVALID_REQUEST,
+  ErrorReason.SIGNATURE_INVALID,
+  ErrorReason.CONTRACT_EXISTS,
+  ErrorReason.SCHEMA_INVALID,
+  ErrorReason.UNKNOWN_CHECK,
+  ErrorReason.UNSUPPORTED_PATTERN,
+]);
+
+async function turningDown<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (thrown) {
+    const { reason, message } = refusalIn(thrown);
+    if (reason === ErrorReason.TOKEN_MALFORMED) throw new TurnedDown("malformed_token", message);
+    if (TURNING_DOWN.has(reason)) throw new TurnedDown(reasonName(reason).toLowerCase(), message);
+    throw thrown;
+  }
+}
