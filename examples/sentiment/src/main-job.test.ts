@@ -67,11 +67,27 @@ describe.runIf(redis)("apart", () => {
   });
 });
 
-/** Ports that nothing listens on, all different. */
+/**
+ * Ports that nothing listens on, all different. They are below those that the system gives to whoever asks for any port:
+ * otherwise another test could get one of them before our process listens.
+ */
 async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
-  await Promise.all(servers.map((server) => once(server, "listening")));
-  const ports = servers.map((server) => (server.address() as { port: number }).port);
-  await Promise.all(servers.map((server) => once(server.close(), "close")));
-  return ports;
+  const free = new Set<number>();
+  while (free.size < count) {
+    const port = 10_000 + Math.floor(Math.random() * 20_000);
+    if (await isFree(port)) free.add(port);
+  }
+  return [...free];
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  const listening = once(server, "listening").then(
+    () => true,
+    () => false,
+  );
+  server.listen(port, "127.0.0.1");
+  if (!(await listening)) return false;
+  await once(server.close(), "close");
+  return true;
 }
