@@ -4,9 +4,11 @@ import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
+import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import type { ServiceName } from "@depute/service";
 
@@ -14,6 +16,6 @@ import type { ServiceName } from "@depute/service";
 export const FORWARDED: Readonly<Record<ServiceName, readonly DescService[]>> = {
   registry: [AgentService, DiscoveryService],
   tasks: [TaskService, WorkerService],
-  tokens: [TokenService, RevocationService],
-  verifier: [ContractService, VerificationService, AttestationService],
+  tokens: [TokenService, RevocationService, SpendService],
+  verifier: [ContractService, VerificationService, AttestationService, LogService],
 };

@@ -11,6 +11,7 @@ import type { Store, WriteTx } from "@depute/store";
 import type { Attestation } from "./rules/documents.ts";
 import { firstMissing, getAttestation, insertAttestation } from "./store/attestations.ts";
 import type { StoredDocument } from "./store/documents.ts";
+import type { TransparencyLog } from "./transparency-log.ts";
 
 /** @throws DeputeError ATTESTATION_NOT_FOUND */
 export async function readAttestation(
@@ -23,12 +24,13 @@ export async function readAttestation(
 }
 
 /**
- * Stores an attestation, unless it is there already. Its children are, so no attestation can be among its own.
+ * Stores an attestation and appends it to the log, unless it is there already. Its children are, so no attestation can be among its own.
  *
  * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child)
  */
 export async function saveAttestation(
   tx: WriteTx,
+  log: TransparencyLog,
   wanted: StoredDocument,
   attestation: Attestation,
 ): Promise<StoredDocument> {
@@ -41,7 +43,8 @@ export async function saveAttestation(
   }
   const missing = await firstMissing(tx, attestation.childAttestations);
   if (missing !== undefined) throw attestationNotFound(missing);
-  await insertAttestation(tx, wanted, attestation);
+  const logIndex = await log.append(tx, "attestation", attestation);
+  await insertAttestation(tx, wanted, attestation, logIndex);
   return wanted;
 }
 

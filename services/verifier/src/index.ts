@@ -1,6 +1,9 @@
 import { join } from "node:path";
+import { createClient } from "@connectrpc/connect";
+import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
+import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import { selfTest } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
@@ -10,10 +13,14 @@ import { Checker } from "./checker/checker.ts";
 import { ContractBook } from "./contract-book.ts";
 import { attestationService } from "./handlers/attestation-service.ts";
 import { contractService } from "./handlers/contract-service.ts";
+import { logService } from "./handlers/log-service.ts";
 import { verificationService } from "./handlers/verification-service.ts";
+import { appendUnlogged } from "./log-backfill.ts";
+import { RevocationFollower } from "./revocation-follower.ts";
 import { createDefaultRegistry } from "./rules/check-registry.ts";
 import { settings } from "./settings.ts";
 import { migrations } from "./store/migrations.ts";
+import { TransparencyLog } from "./transparency-log.ts";
 import type { Verifier } from "./verifier.ts";
 import { loadVerifierKey } from "./verifier-key.ts";
 
@@ -27,7 +34,7 @@ export {
 export const verifier = defineService({
   name: "verifier",
   settings,
-  descriptors: [ContractService, VerificationService, AttestationService],
+  descriptors: [ContractService, VerificationService, AttestationService, LogService],
   async start(deps, values) {
     const { log, clock, timers } = deps;
     selfTest(nativeEngine);
@@ -39,6 +46,16 @@ export const verifier = defineService({
       onError,
       timers,
     });
+    const transparency = new TransparencyLog(nativeEngine, keypair, clock);
+    await appendUnlogged(store, transparency);
+    const revocations = new RevocationFollower({
+      store,
+      log: transparency,
+      revocations: createClient(RevocationService, deps.connect("tokens")),
+      timers,
+      logger: log,
+    });
+    revocations.start();
     const checker = new Checker({
       size: values.verifierWorkers,
       jobLimitMs: values.verifierCheckTimeout,
@@ -54,6 +71,7 @@ export const verifier = defineService({
       checks: createDefaultRegistry(namesOnly),
       engine: nativeEngine,
       keypair,
+      log: transparency,
       authority: deps.authority,
       clock,
     };
@@ -62,8 +80,10 @@ export const verifier = defineService({
         router.service(ContractService, contractService(state));
         router.service(VerificationService, verificationService(state));
         router.service(AttestationService, attestationService(state));
+        router.service(LogService, logService(state));
       },
       async close() {
+        await revocations.close();
         await checker.close();
         await store.close();
       },

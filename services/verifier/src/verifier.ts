@@ -5,6 +5,7 @@ import type { Store } from "@depute/store";
 import type { Checker } from "./checker/checker.ts";
 import type { ContractBook } from "./contract-book.ts";
 import type { CheckFunctionRegistry } from "./rules/check-registry.ts";
+import type { TransparencyLog } from "./transparency-log.ts";
 
 /** What the handlers work with. */
 export interface Verifier {
@@ -16,6 +17,8 @@ export interface Verifier {
   readonly engine: CryptoEngine;
   /** The verifier's own, for what it signs. */
   readonly keypair: Keypair;
+  /** Has a leaf for everything that the verifier vouches for. */
+  readonly log: TransparencyLog;
   readonly authority: Authority;
   readonly clock: Clock;
 }

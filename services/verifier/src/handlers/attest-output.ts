@@ -47,7 +47,7 @@ export async function attestOutput(
   const stored = await store.write(async (tx) => {
     const meanwhile = await answeredBefore(tx, key);
     if (meanwhile !== undefined) return meanwhile;
-    await saveAttestation(tx, wanted, attestation);
+    await saveAttestation(tx, verifier.log, wanted, attestation);
     await rememberAnswer(tx, key, wanted.id, wanted.storeTime);
     return wanted.id;
   });

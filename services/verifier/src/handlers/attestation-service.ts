@@ -47,7 +47,7 @@ export function attestationService(verifier: Verifier): ServiceImpl<typeof Attes
       validateAttestation(attestation, clock.now(), engine);
       const wanted = toStored(engine, "attestation", attestation, clock.now());
       await verifier.contracts.get(attestation.contractId);
-      const stored = await store.write((tx) => saveAttestation(tx, wanted, attestation));
+      const stored = await store.write((tx) => saveAttestation(tx, verifier.log, wanted, attestation));
       return {
         attestation: toMessage("attestation", JSON.parse(stored.document)),
         recordTime: toTimestamp(stored.storeTime),

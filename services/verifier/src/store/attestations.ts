@@ -12,12 +12,13 @@ export async function insertAttestation(
   tx: WriteTx,
   attestation: StoredDocument,
   { contractId, principal }: { contractId: string; principal: string },
+  logIndex: number,
 ): Promise<void> {
   const { id, digest, document, storeTime } = attestation;
   await tx.run(
-    `INSERT INTO attestations (id, contract_id, principal, digest, document, record_time)
-     VALUES (?, ?, ?, ?, ?, ?)`,
-    [id, contractId, principal, digest, document, storeTime],
+    `INSERT INTO attestations (id, contract_id, principal, digest, document, record_time, log_index)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    [id, contractId, principal, digest, document, storeTime, logIndex],
   );
 }
 
@@ -44,4 +45,25 @@ export function listAttestations(
     WHERE contract_id = ? ${position === undefined ? "" : "AND (record_time, id) > (?, ?)"}
     ORDER BY record_time, id LIMIT ?`;
   return readPage(tx, size, keys, [...params, size + 1], (id) => getAttestation(tx, id));
+}
+
+/** The attestation's place in the transparency log: null before it is appended, undefined for an unknown id. */
+export async function getLogIndex(tx: ReadTx, id: string): Promise<number | null | undefined> {
+  const row = await tx.get<{ logIndex: number | null }>(
+    `SELECT log_index AS "logIndex" FROM attestations WHERE id = ?`,
+    [id],
+  );
+  return row?.logIndex;
+}
+
+export async function setLogIndex(tx: WriteTx, id: string, logIndex: number): Promise<void> {
+  await tx.run("UPDATE attestations SET log_index = ? WHERE id = ?", [logIndex, id]);
+}
+
+/** Attestations that are not in the transparency log, oldest first. */
+export function unlogged(tx: ReadTx, size: number): Promise<Pick<StoredDocument, "id" | "document">[]> {
+  return tx.all(
+    "SELECT id, document FROM attestations WHERE log_index IS NULL ORDER BY record_time, id LIMIT ?",
+    [size],
+  );
 }

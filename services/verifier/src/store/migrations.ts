@@ -36,4 +36,39 @@ export const migrations: readonly Migration[] = [
       CREATE INDEX requests_by_time ON requests (create_time);
     `,
   },
+  {
+    id: 2,
+    name: "transparency log",
+    sql: `
+      ALTER TABLE attestations ADD COLUMN log_index BIGINT;   -- null: not appended yet
+      CREATE INDEX attestations_unlogged ON attestations (record_time, id) WHERE log_index IS NULL;
+
+      -- One row; frontier is the hashes of the tree's nodes from left to right, 32 bytes each.
+      CREATE TABLE log_state (
+        id BIGINT PRIMARY KEY,
+        size BIGINT NOT NULL,
+        frontier BYTEA NOT NULL
+      );
+
+      CREATE TABLE log_entries (
+        log_index BIGINT PRIMARY KEY,
+        kind TEXT NOT NULL,
+        digest BYTEA NOT NULL,
+        append_ms BIGINT NOT NULL,
+        UNIQUE (digest, kind)
+      );
+
+      -- Nodes whose leaves are complete, which never change: position is level * 2^40 + index.
+      CREATE TABLE log_nodes (
+        position BIGINT PRIMARY KEY,
+        hash BYTEA NOT NULL
+      );
+
+      -- Where other services' logs are followed from.
+      CREATE TABLE cursors (
+        name TEXT PRIMARY KEY,
+        position BIGINT NOT NULL
+      );
+    `,
+  },
 ];

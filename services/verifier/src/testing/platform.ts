@@ -8,6 +8,7 @@ import { type Client, createClient } from "@connectrpc/connect";
 import { createBus } from "@depute/bus";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
+import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import { ManualClock, reasonName, systemTimers } from "@depute/core";
 import { commonSettings, createLogger, fromConnectError, hostServices, readSettings } from "@depute/service";
@@ -16,9 +17,10 @@ import { toMessage } from "../documents.ts";
 import { verifier } from "../index.ts";
 import type { TaskContract } from "../rules/documents.ts";
 import { type ContractParts, delegator, signedContract, worker } from "./contracts.ts";
+import type { FakeTokens } from "./fake-tokens.ts";
 
 /** A verifier behind a real socket, for a client that shares no code with it. Its files live in a folder of its own. */
-export async function startPlatform(args: readonly string[] = []) {
+export async function startPlatform(args: readonly string[] = [], tokens?: FakeTokens) {
   const dataDir = mkdtempSync(join(tmpdir(), "depute-verifier-"));
   const credentialsFile = join(dataDir, "credentials.json");
   const secrets = [delegator, worker].map(({ principal: { id } }) => ({
@@ -37,7 +39,10 @@ export async function startPlatform(args: readonly string[] = []) {
     });
     const places = ["--data-dir", dataDir, "--credentials-file", credentialsFile, "--verifier-port", "0"];
     const host = await hostServices({
-      modules: [{ module: verifier, settings: readSettings(verifier.settings, args, about), listen: true }],
+      modules: [
+        ...(tokens === undefined ? [] : [{ module: tokens.module, settings: {}, listen: false }]),
+        { module: verifier, settings: readSettings(verifier.settings, args, about), listen: true },
+      ],
       common: readSettings(commonSettings, places, about),
       bus,
       log: createLogger({ level: "silent", name: "test" }),
@@ -73,6 +78,9 @@ export async function startPlatform(args: readonly string[] = []) {
     },
     get attestations() {
       return client(AttestationService);
+    },
+    get log() {
+      return client(LogService);
     },
     /** Ends the service and starts it again on the same files. */
     async restart() {

@@ -1,0 +1,119 @@
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import {
+  type GetConsistencyProofRequest,
+  type GetInclusionProofRequest,
+  type GetLogHeadRequest,
+  type ListLogEntriesRequest,
+  LogEntryKind,
+  type LogService,
+} from "@depute/contracts/depute/verifier/v1/log_service_pb";
+import { DeputeError, ErrorReason, encodeBase64Url, invalid, pageSize, toTimestamp } from "@depute/core";
+import { logEntryBytes } from "@depute/dct/transparency";
+import type { ReadTx } from "@depute/store";
+import { attestationNotFound } from "../attestations.ts";
+import { getLogIndex } from "../store/attestations.ts";
+import { findLogRow, getLogRow, type LogRow, listLogRows, readLogState } from "../store/log.ts";
+import type { SignedHead } from "../transparency-log.ts";
+import type { Verifier } from "../verifier.ts";
+
+const KINDS: Record<LogRow["kind"], LogEntryKind> = {
+  attestation: LogEntryKind.ATTESTATION,
+  verification_result: LogEntryKind.VERIFICATION_RESULT,
+  revocation: LogEntryKind.REVOCATION,
+};
+
+/** LogService. */
+export function logService({ store, log, authority }: Verifier): ServiceImpl<typeof LogService> {
+  return {
+    async getLogHead(_request: GetLogHeadRequest, context: HandlerContext) {
+      await authority.identify(context);
+      return { head: headMessage(await store.read((tx) => log.head(tx))) };
+    },
+
+    async getInclusionProof(request: GetInclusionProofRequest, context: HandlerContext) {
+      await authority.identify(context);
+      return store.read(async (tx) => {
+        const row = await rowOf(tx, request.subject);
+        const { size, present } = await sizeOf(tx, request.treeSize);
+        if (row.index >= size) throw entryNotFound({ index: String(row.index) });
+        const hashes = await log.inclusion(tx, row.index, size);
+        const proof = { entry: entryMessage(row), treeSize: BigInt(size), hashes };
+        return present ? { ...proof, head: headMessage(await log.head(tx)) } : proof;
+      });
+    },
+
+    async getConsistencyProof(request: GetConsistencyProofRequest, context: HandlerContext) {
+      await authority.identify(context);
+      return store.read(async (tx) => {
+        const { size, present } = await sizeOf(tx, request.secondSize);
+        const first = Number(request.firstSize);
+        if (first > size) throw sizeUnknown((await readLogState(tx)).size);
+        const proof = { secondSize: BigInt(size), hashes: await log.consistency(tx, first, size) };
+        return present ? { ...proof, head: headMessage(await log.head(tx)) } : proof;
+      });
+    },
+
+    async listLogEntries(request: ListLogEntriesRequest, context: HandlerContext) {
+      await authority.identify(context);
+      return store.read(async (tx) => {
+        const rows = await listLogRows(tx, Number(request.firstIndex), pageSize(request.pageSize));
+        return { entries: rows.map(entryMessage), treeSize: BigInt((await readLogState(tx)).size) };
+      });
+    },
+  };
+}
+
+async function rowOf(tx: ReadTx, subject: GetInclusionProofRequest["subject"]): Promise<LogRow> {
+  switch (subject.case) {
+    case "digest":
+      return known(await findLogRow(tx, subject.value), { digest: encodeBase64Url(subject.value) });
+    case "index":
+      return known(await getLogRow(tx, Number(subject.value)), { index: String(subject.value) });
+    case "attestationId": {
+      const index = await getLogIndex(tx, subject.value);
+      if (index === undefined) throw attestationNotFound(subject.value);
+      return known(index === null ? undefined : await getLogRow(tx, index), { attestation: subject.value });
+    }
+    default:
+      throw invalid("subject", "a digest, an attestation or an index is needed");
+  }
+}
+
+/** The size that was asked for; the present one for 0. @throws DeputeError LOG_SIZE_UNKNOWN */
+async function sizeOf(tx: ReadTx, wanted: bigint): Promise<{ size: number; present: boolean }> {
+  const { size } = await readLogState(tx);
+  if (wanted === 0n) return { size, present: true };
+  if (wanted > BigInt(size)) throw sizeUnknown(size);
+  return { size: Number(wanted), present: false };
+}
+
+function known(row: LogRow | undefined, metadata: Record<string, string>): LogRow {
+  if (row === undefined) throw entryNotFound(metadata);
+  return row;
+}
+
+function entryNotFound(metadata: Record<string, string>): DeputeError {
+  return new DeputeError(ErrorReason.LOG_ENTRY_NOT_FOUND, "the log has no such leaf", { metadata });
+}
+
+function sizeUnknown(size: number): DeputeError {
+  return new DeputeError(ErrorReason.LOG_SIZE_UNKNOWN, "the log never had that size", {
+    metadata: { tree_size: String(size) },
+  });
+}
+
+function entryMessage(row: LogRow) {
+  const { index, kind, digest, time } = row;
+  return {
+    index: BigInt(index),
+    kind: KINDS[kind],
+    digest,
+    appendTime: toTimestamp(time),
+    leaf: logEntryBytes(row),
+  };
+}
+
+function headMessage({ head, signature }: SignedHead) {
+  const { log, treeSize, rootHash, time } = head;
+  return { log, treeSize: BigInt(treeSize), rootHash, headTime: toTimestamp(time), signature };
+}

@@ -1,0 +1,20 @@
+import type { Store } from "@depute/store";
+import type { Attestation } from "./rules/documents.ts";
+import { setLogIndex, unlogged } from "./store/attestations.ts";
+import type { TransparencyLog } from "./transparency-log.ts";
+
+/** Attestations that are appended in one transaction. */
+const BATCH = 50;
+
+/** Appends the attestations that were stored before there was a log, in the order in which they were stored. */
+export async function appendUnlogged(store: Store, log: TransparencyLog): Promise<void> {
+  for (let more = true; more; ) {
+    more = await store.write(async (tx) => {
+      const rows = await unlogged(tx, BATCH);
+      for (const { id, document } of rows) {
+        await setLogIndex(tx, id, await log.append(tx, "attestation", JSON.parse(document) as Attestation));
+      }
+      return rows.length === BATCH;
+    });
+  }
+}

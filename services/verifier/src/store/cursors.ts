@@ -1,0 +1,15 @@
+import type { ReadTx, WriteTx } from "@depute/store";
+
+/** Up to where another service's log was taken over; 0 before the first. */
+export async function readCursor(tx: ReadTx, name: string): Promise<number> {
+  const row = await tx.get<{ position: number }>("SELECT position FROM cursors WHERE name = ?", [name]);
+  return row?.position ?? 0;
+}
+
+export async function writeCursor(tx: WriteTx, name: string, position: number): Promise<void> {
+  await tx.run(
+    `INSERT INTO cursors (name, position) VALUES (?, ?)
+     ON CONFLICT (name) DO UPDATE SET position = excluded.position`,
+    [name, position],
+  );
+}

@@ -1,0 +1,76 @@
+import type { LogEntryKind, TreeNode } from "@depute/dct/transparency";
+import type { ReadTx, WriteTx } from "@depute/store";
+
+export interface LogState {
+  /** How many leaves there are. */
+  size: number;
+  /** Hashes of the nodes that cover them, left to right, one after the other. */
+  frontier: Uint8Array;
+}
+
+export interface LogRow {
+  index: number;
+  kind: LogEntryKind;
+  digest: Uint8Array;
+  /** When it was appended, in milliseconds since the Unix epoch. */
+  time: number;
+}
+
+const COLUMNS = `log_index AS "index", kind, digest, append_ms AS "time"`;
+
+export async function readLogState(tx: ReadTx): Promise<LogState> {
+  const row = await tx.get<LogState>("SELECT size, frontier FROM log_state WHERE id = 1");
+  return row ?? { size: 0, frontier: new Uint8Array() };
+}
+
+export async function writeLogState(tx: WriteTx, { size, frontier }: LogState): Promise<void> {
+  await tx.run(
+    `INSERT INTO log_state (id, size, frontier) VALUES (1, ?, ?)
+     ON CONFLICT (id) DO UPDATE SET size = excluded.size, frontier = excluded.frontier`,
+    [size, frontier],
+  );
+}
+
+export async function insertLogRow(tx: WriteTx, { index, kind, digest, time }: LogRow): Promise<void> {
+  await tx.run("INSERT INTO log_entries (log_index, kind, digest, append_ms) VALUES (?, ?, ?, ?)", [
+    index,
+    kind,
+    digest,
+    time,
+  ]);
+}
+
+export function getLogRow(tx: ReadTx, index: number): Promise<LogRow | undefined> {
+  return tx.get<LogRow>(`SELECT ${COLUMNS} FROM log_entries WHERE log_index = ?`, [index]);
+}
+
+/** The leaf of a document; the first, should two kinds have the same digest. */
+export function findLogRow(tx: ReadTx, digest: Uint8Array, kind?: LogEntryKind): Promise<LogRow | undefined> {
+  return kind === undefined
+    ? tx.get<LogRow>(`SELECT ${COLUMNS} FROM log_entries WHERE digest = ? ORDER BY kind`, [digest])
+    : tx.get<LogRow>(`SELECT ${COLUMNS} FROM log_entries WHERE digest = ? AND kind = ?`, [digest, kind]);
+}
+
+export function listLogRows(tx: ReadTx, first: number, size: number): Promise<LogRow[]> {
+  return tx.all<LogRow>(
+    `SELECT ${COLUMNS} FROM log_entries WHERE log_index >= ? ORDER BY log_index LIMIT ?`,
+    [first, size],
+  );
+}
+
+export async function insertNode(tx: WriteTx, node: TreeNode, hash: Uint8Array): Promise<void> {
+  await tx.run("INSERT INTO log_nodes (position, hash) VALUES (?, ?)", [positionOf(node), hash]);
+}
+
+/** @throws Error for a node that is not complete yet */
+export async function readNode(tx: ReadTx, node: TreeNode): Promise<Uint8Array> {
+  const row = await tx.get<{ hash: Uint8Array }>("SELECT hash FROM log_nodes WHERE position = ?", [
+    positionOf(node),
+  ]);
+  if (row === undefined) throw new Error(`the log has no node ${node.level}/${node.index}`);
+  return row.hash;
+}
+
+function positionOf({ level, index }: TreeNode): number {
+  return level * 2 ** 40 + index;
+}
