@@ -7,6 +7,7 @@ import type { Store } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
 import type { Judge } from "./judge.ts";
 import type { RevocationLog } from "./revocation-log.ts";
+import type { SpendLedger } from "./spend-ledger.ts";
 
 /** What the handlers work with. */
 export interface TokensContext {
@@ -19,9 +20,12 @@ export interface TokensContext {
   readonly root: Keypair;
   readonly trustedRoots: ReadonlySet<string>;
   readonly minters: ReadonlySet<string>;
+  /** Principals that may reserve and look at what is spent under others' tokens. */
+  readonly spenders: ReadonlySet<string>;
   readonly judge: Judge;
   readonly revocations: RevocationLog;
   readonly audit: AuditLog;
+  readonly spend: SpendLedger;
   readonly revocationPollMs: number;
   /**
    * Who calls, decided here: the interface that other services have would ask this service over the network.

@@ -1,11 +1,13 @@
 import { join } from "node:path";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { defineService } from "@depute/service";
 import { openStore } from "@depute/store";
 import { AuditLog } from "./audit-log.ts";
 import { openEngine } from "./engine.ts";
 import { revocationService } from "./handlers/revocation-service.ts";
+import { spendService } from "./handlers/spend-service.ts";
 import { tokenService } from "./handlers/token-service.ts";
 import { createIdentify } from "./identify.ts";
 import { Judge } from "./judge.ts";
@@ -15,13 +17,14 @@ import { RevocationState } from "./revocation-state.ts";
 import { openRootKey, trustedRoots } from "./root-key.ts";
 import { SeenProofs } from "./seen-proofs.ts";
 import { assertSettings, tokensSettings } from "./settings.ts";
+import { SpendLedger } from "./spend-ledger.ts";
 import { migrations } from "./store/migrations.ts";
 
 /** DelegateOS tokens: minted, narrowed, judged and revoked. */
 export const tokens = defineService({
   name: "tokens",
   settings: tokensSettings,
-  descriptors: [TokenService, RevocationService],
+  descriptors: [TokenService, RevocationService, SpendService],
   async start(deps, settings) {
     const { log, clock, timers, bus, dataDir } = deps;
     assertSettings(settings);
@@ -55,6 +58,7 @@ export const tokens = defineService({
     const maxPending = settings.maxPendingRevocations;
     const revocations = new RevocationLog({ store, bus, clock, state, audit, maxPending });
     const seen = new SeenProofs({ store, clock, max: settings.maxSeenProofs });
+    const spend = new SpendLedger({ store, clock, audit });
     const judge = new Judge({
       engine,
       clock,
@@ -64,6 +68,7 @@ export const tokens = defineService({
       revocations,
       seen,
       audit,
+      spend,
     });
     log.info({ root: root.principal.id, roots: roots.size, engine: engine.name }, "the platform's root key");
     const context = {
@@ -75,6 +80,8 @@ export const tokens = defineService({
       root,
       trustedRoots: roots,
       minters: new Set(settings.minters),
+      spenders: new Set(settings.spenders),
+      spend,
       judge,
       revocations,
       audit,
@@ -85,6 +92,7 @@ export const tokens = defineService({
       routes: (router) => {
         router.service(TokenService, tokenService(context));
         router.service(RevocationService, revocationService(context));
+        router.service(SpendService, spendService(context));
       },
       async close() {
         await reader.close();

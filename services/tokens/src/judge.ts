@@ -15,11 +15,14 @@ import {
   type CryptoEngine,
   checkProof,
   type DenialReason,
+  parseTime,
   parseToken,
+  revocationIds,
   rightfulRevokers,
   type SignedJSONToken,
   type TokenInput,
   type VerificationContext,
+  type VerifiedBlock,
   type VerifyResult,
   verifyToken,
 } from "@depute/dct";
@@ -29,9 +32,11 @@ import type { RevocationState } from "./revocation-state.ts";
 import { type Block, blocksOf, toAuthorizedScope, toTokenBlocks } from "./rules/blocks.ts";
 import { toDenialReason } from "./rules/denials.ts";
 import { toSerialized } from "./rules/documents.ts";
-import { chainHolds, isAfterProof } from "./rules/order.ts";
+import { chainHolds, isAfterBudget, isAfterProof } from "./rules/order.ts";
+import { remaining, spentUp } from "./rules/spend.ts";
 import { expectedTarget } from "./rules/target.ts";
 import type { SeenProofs } from "./seen-proofs.ts";
+import type { SpendLedger } from "./spend-ledger.ts";
 
 interface JudgeOptions {
   engine: CryptoEngine;
@@ -42,6 +47,7 @@ interface JudgeOptions {
   revocations: RevocationLog;
   seen: SeenProofs;
   audit: AuditLog;
+  spend: Pick<SpendLedger, "counted">;
 }
 
 /** What is asked of a chain where nobody presents it: nothing by itself. */
@@ -77,21 +83,22 @@ export class Judge {
     const input = toSerialized(request.token);
     const presentation = presentationOf(request.proof);
     const isBearer = presentation.proof === undefined && !this.#options.isProofRequired;
-    const result = verifyToken(engine, input, {
+    const context: VerificationContext = {
       ...this.#context(now),
       holder: isBearer ? "bearer" : presentation,
       spentMicrocents: Number(request.spentMicrocents),
       requiredCapabilities: request.requiredCapabilities,
       ...(request.requested !== undefined && { request: request.requested }),
       ...(request.contractId !== "" && { contractId: request.contractId }),
-    });
+    };
+    const result = await this.#withSpend(verifyToken(engine, input, context), input, context);
     const token = result.ok ? result.token : parsed(input);
     const proof = result.ok
       ? result.proof
       : this.#proofBehind(result.denial, token, input.token, request, now);
     const used = proof === undefined ? undefined : await this.#useUp(proof, "token");
     const blocks = token === undefined ? [] : blocksOf(engine, token);
-    const denial = used ?? (result.ok ? this.#lastLook(result.token, blocks) : result.denial);
+    const denial = used ?? (result.ok ? this.lastLook(result.token, blocks) : result.denial);
     if (denial?.type === "revoked" && token !== undefined) await this.#settle(token, blocks, input, caller);
     const principal = result.ok ? result.scope.holder : (proof?.principal ?? "");
     this.#note("verify_token", caller, principal, denial, blocks);
@@ -137,7 +144,7 @@ export class Judge {
       spentMicrocents: 0,
       ...question,
     });
-    const denial = result.ok ? this.#lastLook(result.token, result.blocks) : undefined;
+    const denial = result.ok ? this.lastLook(result.token, result.blocks) : undefined;
     return denial === undefined ? result : { ok: false, denial };
   }
 
@@ -152,6 +159,54 @@ export class Judge {
     if (!result.ok && !chainHolds(result.denial)) return result;
     const token = result.ok ? result.token : parsed(input);
     return { ok: true, blocks: token === undefined ? [] : blocksOf(engine, token) };
+  }
+
+  /** The blocks of a chain that holds, or would if it were neither revoked nor expired, with their limits. */
+  provenLevels(
+    input: TokenInput,
+  ): { ok: true; blocks: VerifiedBlock[] } | { ok: false; denial: DenialReason } {
+    const { clock, engine } = this.#options;
+    const token = parsed(input);
+    // At the moment in which it was issued no sound token is over.
+    const now = parseTime(token?.authority.issuedAt ?? "") ?? clock.now();
+    const context = { ...this.#context(now), revocations: { isRevoked: () => false } };
+    return verifyToken(engine, input, { ...context, holder: "bearer", spentMicrocents: 0 });
+  }
+
+  /**
+   * Counts what was spent and reserved under each block (DelegateOS 10.1 step 6). The store is asked only for a token
+   * that got as far as that step; of one that was denied later the step is repeated, since its reason comes first.
+   */
+  async #withSpend(
+    result: VerifyResult,
+    input: TokenInput,
+    context: VerificationContext,
+  ): Promise<VerifyResult> {
+    const { engine, spend } = this.#options;
+    if (!result.ok && !isAfterBudget(result.denial)) return result;
+    const token = result.ok ? result.token : parsed(input);
+    if (token === undefined) return result;
+    const ids = result.ok
+      ? result.blocks.map(({ revocationId }) => revocationId)
+      : revocationIds(engine, token);
+    const counted = await spend.counted(ids);
+    if (counted.every((amount) => amount === 0)) return result;
+    // The caller's own count is of the last block.
+    const own = typeof context.spentMicrocents === "number" ? context.spentMicrocents : 0;
+    const last = ids.length - 1;
+    const total = counted.map((amount, i) =>
+      Math.min(amount + (i === last ? own : 0), Number.MAX_SAFE_INTEGER),
+    );
+    if (!result.ok) {
+      const spentMicrocents = (id: string) => total[ids.indexOf(id)] ?? Number.MAX_SAFE_INTEGER;
+      return verifyToken(engine, input, { ...context, spentMicrocents });
+    }
+    const levels = result.blocks.map(({ maxBudgetMicrocents }, i) => {
+      return { maxBudgetMicrocents, counted: total[i] ?? Number.MAX_SAFE_INTEGER };
+    });
+    const denial = spentUp(levels);
+    if (denial !== undefined) return { ok: false, denial };
+    return { ...result, scope: { ...result.scope, remainingBudgetMicrocents: remaining(levels) } };
   }
 
   #context(now: number): Pick<VerificationContext, "trustedRoots" | "revocations" | "now"> {
@@ -186,10 +241,7 @@ export class Judge {
   }
 
   /** What has become of a token that was sound: revoked meanwhile, or by now nobody knows. */
-  #lastLook(
-    token: SignedJSONToken,
-    blocks: readonly Pick<Block, "revocationId">[],
-  ): DenialReason | undefined {
+  lastLook(token: SignedJSONToken, blocks: readonly Pick<Block, "revocationId">[]): DenialReason | undefined {
     const { clock, state } = this.#options;
     const isRevoked = blocks.some(({ revocationId }, level) => {
       return state.isRevoked(revocationId, rightfulRevokers(token, level));

@@ -91,7 +91,7 @@ describe("a log that cannot be read", () => {
   it("makes what is known too old to decide by, and is looked at again until it can", async () => {
     const memory = await openMemory();
     let isBroken = false;
-    const store: Store = {
+    const logStore: Store = {
       read: async (fn) => {
         if (isBroken) throw new Error("the disk is gone");
         return memory.read(fn);
@@ -100,7 +100,7 @@ describe("a log that cannot be read", () => {
       close: () => memory.close(),
     };
     const clock = new ManualClock();
-    const replica = createReplica({ store, bus: openBus(), clock });
+    const replica = createReplica({ store: memory, logStore, bus: openBus(), clock });
     await replica.reader.start();
     await settle(() => clock.pending > 0);
     isBroken = true;

@@ -3,6 +3,7 @@ import { defineSettings, type Settings, SettingsError } from "@depute/service";
 const KEYS = "Tokens: keys";
 const PROOFS = "Tokens: holder proofs";
 const REVOCATIONS = "Tokens: revocations";
+const SPEND = "Tokens: spend";
 
 /** The tokens service's own settings. */
 export const tokensSettings = defineSettings({
@@ -63,6 +64,12 @@ export const tokensSettings = defineSettings({
     min: 1,
     help: "revocations kept whose right cannot be checked yet; beyond, more are refused",
     group: REVOCATIONS,
+  },
+  spenders: {
+    type: "list",
+    default: [],
+    help: "principals besides a token's holder that may reserve spend under it, as one who serves its calls does",
+    group: SPEND,
   },
 });
 

@@ -27,3 +27,8 @@ export function isAfterProof({ type }: DenialReason): boolean {
 export function chainHolds({ type }: DenialReason): boolean {
   return type === "expired" || type === "budget_exceeded";
 }
+
+/** Whether a denial may have come after the budget was looked at, so that a budget that is spent comes before it. */
+export function isAfterBudget({ type }: DenialReason): boolean {
+  return type === "contract_mismatch" || type === "invalid_resource" || type === "capability_not_granted";
+}

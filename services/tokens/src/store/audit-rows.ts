@@ -1,8 +1,20 @@
 import type { ReadTx, WriteTx } from "@depute/store";
 
+export type DecisionKind =
+  | "mint"
+  | "record"
+  | "attenuate"
+  | "inspect"
+  | "verify_token"
+  | "verify_proof"
+  | "revoke"
+  | "reserve"
+  | "commit"
+  | "release";
+
 /** One decision on authority. It names blocks by their ids and holds nothing that could be presented. */
 export interface Decision {
-  readonly kind: "mint" | "record" | "attenuate" | "verify_token" | "verify_proof" | "revoke";
+  readonly kind: DecisionKind;
   /** Who made the call: a principal, or empty where that was what was asked. */
   readonly caller: string;
   /** Whose authority it was about; empty where nobody's was proved. */

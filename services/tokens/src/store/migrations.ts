@@ -81,4 +81,42 @@ export const migrations: readonly Migration[] = [
       );
       CREATE INDEX audit_by_time ON audit (time_ms)`,
   },
+  {
+    id: 2,
+    name: "spend",
+    sql: `
+      CREATE TABLE spend (
+        revocation_id TEXT NOT NULL PRIMARY KEY,
+        spent BIGINT NOT NULL,           -- microcents charged
+        held BIGINT NOT NULL,            -- microcents of reservations that nobody has settled, those that are over too
+        open BIGINT NOT NULL,            -- how many those are
+        forget_ms BIGINT NOT NULL        -- when nothing can be spent under the block any more, and nothing settled
+      );
+      CREATE INDEX spend_by_time ON spend (forget_ms);
+
+      CREATE TABLE reservations (
+        id TEXT NOT NULL PRIMARY KEY,
+        caller TEXT NOT NULL,
+        request_id TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        state TEXT NOT NULL,             -- held, committed or released; held past expire_ms is expired
+        amount BIGINT NOT NULL,
+        charged BIGINT NOT NULL,
+        blocks TEXT NOT NULL,            -- JSON array of revocation ids, the authority's first
+        create_ms BIGINT NOT NULL,
+        expire_ms BIGINT NOT NULL,
+        forget_ms BIGINT NOT NULL,
+        UNIQUE (caller, request_id)
+      );
+      CREATE INDEX reservations_by_time ON reservations (forget_ms);
+
+      CREATE TABLE open_spend (          -- what is held, by block; a row is removed when its reservation is settled
+        revocation_id TEXT NOT NULL,
+        reservation_id TEXT NOT NULL,
+        amount BIGINT NOT NULL,
+        expire_ms BIGINT NOT NULL,
+        PRIMARY KEY (revocation_id, reservation_id)
+      );
+      CREATE INDEX open_spend_by_time ON open_spend (revocation_id, expire_ms)`,
+  },
 ];

@@ -15,6 +15,7 @@ import { RevocationLog } from "../revocation-log.ts";
 import { RevocationReader } from "../revocation-reader.ts";
 import { RevocationState } from "../revocation-state.ts";
 import { SeenProofs } from "../seen-proofs.ts";
+import { SpendLedger } from "../spend-ledger.ts";
 import { migrations } from "../store/migrations.ts";
 import { alice, CALL, CONTRACT, engine, id, otherRoot, READ, readFile } from "./holders.ts";
 
@@ -30,15 +31,27 @@ export function openBus(): Bus {
   return createBus({ onError: fail });
 }
 
-/** One replica: what a process of this service holds over a store and a bus. `otherRoot` is trusted. */
-export function createReplica(shared: { store: Store; bus: Bus; clock: ManualClock; seen?: SeenProofs }) {
+/**
+ * One replica: what a process of this service holds over a store and a bus. `otherRoot` is trusted. `logStore` is where
+ * the revocation log is read, if not in the store.
+ */
+export function createReplica(shared: {
+  store: Store;
+  bus: Bus;
+  clock: ManualClock;
+  seen?: SeenProofs;
+  logStore?: Store;
+}) {
   const { store, bus, clock } = shared;
   const timers = clock;
   const state = new RevocationState(MAX_STALENESS_MS);
-  const reader = new RevocationReader({ store, bus, clock, timers, log: silent, state, pollMs: POLL_MS });
+  const reader = new RevocationReader({
+    ...{ store: shared.logStore ?? store, bus, clock, timers, log: silent, state, pollMs: POLL_MS },
+  });
   const audit = new AuditLog({ store, clock, timers, log: silent });
   const revocations = new RevocationLog({ store, bus, clock, state, audit, maxPending: 1000 });
   const seen = shared.seen ?? new SeenProofs({ store, clock, max: 100_000 });
+  const spend = new SpendLedger({ store, clock, audit });
   const trustedRoots = new Set([id(otherRoot)]);
   const judge = new Judge({
     engine,
@@ -49,8 +62,9 @@ export function createReplica(shared: { store: Store; bus: Bus; clock: ManualClo
     revocations,
     seen,
     audit,
+    spend,
   });
-  return { state, reader, audit, revocations, judge };
+  return { state, reader, audit, revocations, judge, spend };
 }
 
 /** A token of `otherRoot` for alice. */

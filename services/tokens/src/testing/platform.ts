@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { createBus } from "@depute/bus";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { ManualClock, systemTimers } from "@depute/core";
 import { commonSettings, createLogger, hostServices, readSettings } from "@depute/service";
@@ -64,6 +65,9 @@ export async function startPlatform(args: readonly string[] = [], commonArgs: re
     },
     get revocations() {
       return createClient(RevocationService, running.transport);
+    },
+    get spend() {
+      return createClient(SpendService, running.transport);
     },
     /** Ends the service and starts it again on the same files. */
     async restart() {

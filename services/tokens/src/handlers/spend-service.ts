@@ -1,0 +1,150 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import {
+  type Reservation,
+  ReservationSchema,
+  ReservationState,
+  ReserveSpendRequestSchema,
+  type SpendService,
+} from "@depute/contracts/depute/tokens/v1/spend_service_pb";
+import { DeputeError, ErrorReason, encodeBase64Url, toTimestamp } from "@depute/core";
+import type { VerifiedBlock } from "@depute/dct";
+import type { Identity } from "@depute/service";
+import type { TokensContext } from "../context.ts";
+import { reasonText } from "../judge.ts";
+import { refusedToken } from "../rules/denials.ts";
+import { toSerialized } from "../rules/documents.ts";
+import { DEFAULT_RESERVATION_MS, standing } from "../rules/spend.ts";
+import { remainingOf, type SpendRequest } from "../spend-ledger.ts";
+import type { StoredReservation } from "../store/spend-rows.ts";
+
+const STATES = {
+  held: ReservationState.HELD,
+  expired: ReservationState.EXPIRED,
+  committed: ReservationState.COMMITTED,
+  released: ReservationState.RELEASED,
+} as const;
+
+/** SpendService. */
+export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof SpendService>> {
+  const { engine, judge, spend, clock } = tokens;
+  const toReservation = (reservation: StoredReservation) => message(reservation, clock.now());
+  return {
+    async reserveSpend(request, context) {
+      const identity = await tokens.identify(context);
+      const asked: SpendRequest = {
+        caller: identity.principal,
+        requestId: request.requestId,
+        digest: encodeBase64Url(engine.blake2b256(toBinary(ReserveSpendRequestSchema, request))),
+        amount: Number(request.amountMicrocents),
+        lifetimeMs: request.lifetimeSeconds * 1000 || DEFAULT_RESERVATION_MS,
+      };
+      // A repeated request gets its answer also when its token has ended meanwhile.
+      const before = await spend.recall(asked);
+      const checked = judge.check(toSerialized(request.token));
+      if (!checked.ok) {
+        if (before !== undefined) return { reservation: toReservation(before) };
+        deny(tokens, identity, [], reasonText(checked.denial));
+        throw refusedToken(checked.denial);
+      }
+      const { blocks, token } = checked;
+      assertSpender(tokens, identity, blocks, [checked.scope.holder]);
+      try {
+        const reservation = await spend.reserve(asked, blocks, () => {
+          const denial = judge.lastLook(token, blocks);
+          if (denial !== undefined) throw refusedToken(denial);
+        });
+        const remainingMicrocents = BigInt(remainingOf(await spend.budget(blocks)));
+        return { reservation: toReservation(reservation), remainingMicrocents };
+      } catch (error) {
+        if (error instanceof DeputeError && error.reason === ErrorReason.BUDGET_EXCEEDED) {
+          deny(tokens, identity, blocks, "budget_exceeded");
+        }
+        throw error;
+      }
+    },
+
+    async commitSpend({ reservationId, amountMicrocents }, context) {
+      const identity = await tokens.identify(context);
+      const outcome = { commit: amountMicrocents === undefined ? undefined : Number(amountMicrocents) };
+      const settled = await spend.settle(reservationId, outcome, identity.principal, isMaker(identity));
+      return { reservation: toReservation(settled) };
+    },
+
+    async releaseSpend({ reservationId }, context) {
+      const identity = await tokens.identify(context);
+      const settled = await spend.settle(reservationId, "release", identity.principal, isMaker(identity));
+      return { reservation: toReservation(settled) };
+    },
+
+    async getReservation({ reservationId }, context) {
+      const identity = await tokens.identify(context);
+      return { reservation: toReservation(await spend.find(reservationId, isMaker(identity))) };
+    },
+
+    async getBudget({ token }, context) {
+      const identity = await tokens.identify(context);
+      const chain = judge.provenLevels(toSerialized(token));
+      if (!chain.ok) throw refusedToken(chain.denial);
+      const { blocks } = chain;
+      const parties = blocks.flatMap(({ signer, delegatee }) => [signer, delegatee]);
+      assertSpender(tokens, identity, blocks, parties);
+      const levels = await spend.budget(blocks);
+      return {
+        levels: levels.map(({ revocationId, limit, reserved, spent }, i) => ({
+          revocationId,
+          delegationId: blocks[i]?.delegationId ?? "",
+          limitMicrocents: BigInt(limit),
+          reservedMicrocents: BigInt(reserved),
+          spentMicrocents: BigInt(spent),
+        })),
+        remainingMicrocents: BigInt(remainingOf(levels)),
+      };
+    },
+  };
+}
+
+/** Refuses who is none of the principals whom this concerns, unless configuration lets it handle others' spend. */
+function assertSpender(
+  tokens: TokensContext,
+  identity: Identity,
+  blocks: readonly VerifiedBlock[],
+  principals: readonly string[],
+): void {
+  const { principal, local } = identity;
+  if (local || tokens.spenders.has(principal) || principals.includes(principal)) return;
+  deny(tokens, identity, blocks, "caller_not_allowed");
+  throw new DeputeError(
+    ErrorReason.CALLER_NOT_ALLOWED,
+    "the caller may not handle what is spent under the token",
+  );
+}
+
+function isMaker({ principal, local }: Identity): (maker: string) => boolean {
+  return (maker) => local || maker === principal;
+}
+
+function deny(
+  { audit }: TokensContext,
+  { principal: caller }: Identity,
+  blocks: readonly VerifiedBlock[],
+  reason: string,
+): void {
+  const ids = blocks.map(({ revocationId }) => revocationId);
+  audit.assertRoom();
+  audit.add({ kind: "reserve", caller, principal: "", decision: "denied", reason, blocks: ids });
+}
+
+function message(reservation: StoredReservation, now: number): Reservation {
+  const { id, amount, blocks, createTime, expireTime } = reservation;
+  const { state, charged } = standing(reservation, now);
+  return create(ReservationSchema, {
+    id,
+    state: STATES[state],
+    amountMicrocents: BigInt(amount),
+    chargedMicrocents: BigInt(charged),
+    revocationIds: [...blocks],
+    createTime: toTimestamp(createTime),
+    expireTime: toTimestamp(expireTime),
+  });
+}

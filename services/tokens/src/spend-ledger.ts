@@ -1,0 +1,218 @@
+import { type Clock, DeputeError, ErrorReason, newId } from "@depute/core";
+import type { VerifiedBlock } from "@depute/dct";
+import type { Store, WriteTx } from "@depute/store";
+import type { AuditLog } from "./audit-log.ts";
+import {
+  exceeded,
+  type Level,
+  MAX_OPEN_RESERVATIONS,
+  type Outcome,
+  remaining,
+  SPEND_RETENTION_MS,
+  settled,
+} from "./rules/spend.ts";
+import { requestIdReused } from "./store/mint-requests.ts";
+import {
+  findByRequest,
+  findReservation,
+  forgetSpend,
+  hold,
+  insertReservation,
+  readExpired,
+  readSpend,
+  type StoredReservation,
+  settleReservation,
+} from "./store/spend-rows.ts";
+
+/** Old ones forgotten with each new one: more than one, so that they get fewer after a quiet time. */
+const FORGOTTEN_AT_ONCE = 4;
+
+/** A block of a verified chain, as far as money is concerned. */
+export type BudgetBlock = Pick<VerifiedBlock, "revocationId" | "maxBudgetMicrocents" | "expiresAt">;
+
+/** What is asked to be set aside, and by whom. */
+export interface SpendRequest {
+  readonly caller: string;
+  readonly requestId: string;
+  readonly digest: string;
+  /** Microcents. */
+  readonly amount: number;
+  readonly lifetimeMs: number;
+}
+
+/** The budget of one block, in microcents. */
+export interface BudgetLevel {
+  readonly revocationId: string;
+  readonly limit: number;
+  readonly reserved: number;
+  readonly spent: number;
+}
+
+/**
+ * What is spent under blocks, theirs and of everything below them (DelegateOS 13.4).
+ *
+ * A reservation is set aside on all blocks of a chain in one transaction, or on none. Nothing but its maker's word gives
+ * it back: a crash, a lost answer or a time that is over leave it counted.
+ */
+export class SpendLedger {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #audit: AuditLog;
+
+  constructor({ store, clock, audit }: { store: Store; clock: Clock; audit: AuditLog }) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#audit = audit;
+  }
+
+  /**
+   * The reservation that this request made before; undefined for a new one.
+   *
+   * @throws DeputeError REQUEST_ID_REUSED
+   */
+  async recall({ caller, requestId, digest }: SpendRequest): Promise<StoredReservation | undefined> {
+    return this.#store.read(async (tx) =>
+      same(await findByRequest(tx, caller, requestId), requestId, digest),
+    );
+  }
+
+  /**
+   * Sets an amount aside on every block of a verified chain, or on none.
+   *
+   * @param assertCounts throws when the chain does not count any more; called within the transaction
+   * @throws DeputeError BUDGET_EXCEEDED, LIMIT_EXCEEDED, REQUEST_ID_REUSED
+   */
+  async reserve(
+    request: SpendRequest,
+    blocks: readonly BudgetBlock[],
+    assertCounts: () => void,
+  ): Promise<StoredReservation> {
+    const { caller, requestId, digest, amount, lifetimeMs } = request;
+    return this.#store.write(async (tx) => {
+      const before = same(await findByRequest(tx, caller, requestId), requestId, digest);
+      if (before !== undefined) return before;
+      assertCounts();
+      const now = this.#clock.now();
+      await forgetSpend(tx, now, FORGOTTEN_AT_ONCE);
+      for (const [level, block] of blocks.entries()) await assertHeld(tx, block, amount, level);
+      await assertFewOpen(tx, blocks);
+      const ids = blocks.map(({ revocationId }) => revocationId);
+      const expireTime = now + lifetimeMs;
+      const last = Math.max(expireTime, ...blocks.map(({ expiresAt }) => expiresAt));
+      const reservation: StoredReservation = {
+        ...{ id: newId(), caller, requestId, digest, state: "held", amount, charged: 0, blocks: ids },
+        ...{ createTime: now, expireTime, forgetTime: last + SPEND_RETENTION_MS },
+      };
+      await insertReservation(tx, reservation);
+      await this.#note(tx, reservation, caller, "reserve", `${amount}`);
+      return reservation;
+    });
+  }
+
+  /**
+   * Notes the outcome of a reservation.
+   *
+   * @param maySettle whether the caller may, of the reservation's maker
+   * @throws DeputeError RESERVATION_NOT_FOUND, RESERVATION_SETTLED, BUDGET_EXCEEDED
+   */
+  async settle(
+    id: string,
+    outcome: Outcome,
+    caller: string,
+    maySettle: (maker: string) => boolean,
+  ): Promise<StoredReservation> {
+    return this.#store.write(async (tx) => {
+      const reservation = await findReservation(tx, id);
+      if (reservation === undefined || !maySettle(reservation.caller)) throw notFound(id);
+      const next = settled(reservation, outcome);
+      if (next === undefined) return reservation;
+      await settleReservation(tx, reservation, next);
+      await this.#note(
+        tx,
+        reservation,
+        caller,
+        outcome === "release" ? "release" : "commit",
+        `${next.charged}`,
+      );
+      return { ...reservation, ...next };
+    });
+  }
+
+  /** @throws DeputeError RESERVATION_NOT_FOUND */
+  async find(id: string, maySee: (maker: string) => boolean): Promise<StoredReservation> {
+    const reservation = await this.#store.read((tx) => findReservation(tx, id));
+    if (reservation === undefined || !maySee(reservation.caller)) throw notFound(id);
+    return reservation;
+  }
+
+  /** The budget at each block of a chain. */
+  async budget(blocks: readonly BudgetBlock[]): Promise<BudgetLevel[]> {
+    const now = this.#clock.now();
+    return this.#store.read(async (tx) => {
+      const levels: BudgetLevel[] = [];
+      for (const { revocationId, maxBudgetMicrocents: limit } of blocks) {
+        const [{ spent, held } = { spent: 0, held: 0 }] = await readSpend(tx, [revocationId]);
+        const expired = await readExpired(tx, revocationId, now);
+        levels.push({ revocationId, limit, reserved: held - expired, spent: spent + expired });
+      }
+      return levels;
+    });
+  }
+
+  /** What counts under each block: charged and held, in microcents. */
+  async counted(revocationIds: readonly string[]): Promise<number[]> {
+    const all = await this.#store.read((tx) => readSpend(tx, revocationIds));
+    return all.map(({ spent, held }) => spent + held);
+  }
+
+  async #note(
+    tx: WriteTx,
+    { blocks }: StoredReservation,
+    caller: string,
+    kind: "reserve" | "commit" | "release",
+    reason: string,
+  ): Promise<void> {
+    await this.#audit.write(tx, { kind, caller, principal: caller, decision: "allowed", reason, blocks });
+  }
+}
+
+/** Microcents that may still be spent by a budget. */
+export function remainingOf(levels: readonly BudgetLevel[]): number {
+  return remaining(levels.map(toLevel));
+}
+
+function toLevel({ limit, reserved, spent }: BudgetLevel): Level {
+  return { maxBudgetMicrocents: limit, counted: reserved + spent };
+}
+
+async function assertHeld(tx: WriteTx, block: BudgetBlock, amount: number, level: number): Promise<void> {
+  const { revocationId, maxBudgetMicrocents: limit, expiresAt } = block;
+  const forgetTime = expiresAt + SPEND_RETENTION_MS;
+  if (await hold(tx, revocationId, { amount, limit, forgetTime })) return;
+  const [{ spent, held } = { spent: 0, held: 0 }] = await readSpend(tx, [revocationId]);
+  const left = Math.max(0, limit - spent - held);
+  throw exceeded(amount, left, `the budget of block ${level} does not allow it`, level);
+}
+
+async function assertFewOpen(tx: WriteTx, blocks: readonly BudgetBlock[]): Promise<void> {
+  const [last] = await readSpend(tx, [blocks.at(-1)?.revocationId ?? ""]);
+  if ((last?.open ?? 0) <= MAX_OPEN_RESERVATIONS) return;
+  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "too many reservations of this token are not settled", {
+    metadata: { limit: "open_reservations", max: String(MAX_OPEN_RESERVATIONS) },
+  });
+}
+
+function same(
+  reservation: StoredReservation | undefined,
+  requestId: string,
+  digest: string,
+): StoredReservation | undefined {
+  if (reservation === undefined || reservation.digest === digest) return reservation;
+  throw requestIdReused({ requestId }, "was used with another body");
+}
+
+function notFound(id: string): DeputeError {
+  return new DeputeError(ErrorReason.RESERVATION_NOT_FOUND, "there is no such reservation", {
+    metadata: { reservation: id },
+  });
+}

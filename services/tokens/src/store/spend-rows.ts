@@ -1,0 +1,154 @@
+import type { ReadTx, WriteTx } from "@depute/store";
+import type { Held } from "../rules/spend.ts";
+
+/** A reservation with everything that is kept of it. Amounts in microcents, times in milliseconds since 1970. */
+export interface StoredReservation extends Held {
+  readonly caller: string;
+  readonly requestId: string;
+  /** Of everything in the request. */
+  readonly digest: string;
+  /** Revocation ids, the authority's first. */
+  readonly blocks: readonly string[];
+  readonly createTime: number;
+  readonly forgetTime: number;
+}
+
+/** What counts under one block. */
+export interface Spend {
+  readonly spent: number;
+  readonly held: number;
+  readonly open: number;
+}
+
+interface Row
+  extends Omit<StoredReservation, "requestId" | "blocks" | "createTime" | "expireTime" | "forgetTime"> {
+  request_id: string;
+  blocks: string;
+  create_ms: number;
+  expire_ms: number;
+  forget_ms: number;
+}
+
+const MEMBERS =
+  "id, caller, request_id, digest, state, amount, charged, blocks, create_ms, expire_ms, forget_ms";
+
+export async function findReservation(tx: ReadTx, id: string): Promise<StoredReservation | undefined> {
+  const row = await tx.get<Row>(`SELECT ${MEMBERS} FROM reservations WHERE id = ?`, [id]);
+  return row && toReservation(row);
+}
+
+export async function findByRequest(
+  tx: ReadTx,
+  caller: string,
+  requestId: string,
+): Promise<StoredReservation | undefined> {
+  const sql = `SELECT ${MEMBERS} FROM reservations WHERE caller = ? AND request_id = ?`;
+  const row = await tx.get<Row>(sql, [caller, requestId]);
+  return row && toReservation(row);
+}
+
+export async function insertReservation(tx: WriteTx, reservation: StoredReservation): Promise<void> {
+  const { id, caller, requestId, digest, state, amount, charged, blocks } = reservation;
+  const { createTime, expireTime, forgetTime } = reservation;
+  await tx.run(`INSERT INTO reservations (${MEMBERS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, [
+    ...[id, caller, requestId, digest, state, amount, charged, JSON.stringify(blocks)],
+    ...[createTime, expireTime, forgetTime],
+  ]);
+  for (const block of blocks) {
+    await tx.run(
+      "INSERT INTO open_spend (revocation_id, reservation_id, amount, expire_ms) VALUES (?, ?, ?, ?)",
+      [block, id, amount, expireTime],
+    );
+  }
+}
+
+/**
+ * Sets an amount aside on a block; false when the block's limit does not allow it. One statement checks and counts, so
+ * that no two of them can both be let through where only one fits.
+ */
+export async function hold(
+  tx: WriteTx,
+  revocationId: string,
+  { amount, limit, forgetTime }: { amount: number; limit: number; forgetTime: number },
+): Promise<boolean> {
+  await tx.run(
+    `INSERT INTO spend (revocation_id, spent, held, open, forget_ms) VALUES (?, 0, 0, 0, ?)
+     ON CONFLICT (revocation_id) DO UPDATE SET forget_ms = excluded.forget_ms
+       WHERE excluded.forget_ms > spend.forget_ms`,
+    [revocationId, forgetTime],
+  );
+  // Not the sum of all: 2^53-1 twice is no exact number any more.
+  const { changes } = await tx.run(
+    "UPDATE spend SET held = held + ?, open = open + 1 WHERE revocation_id = ? AND held <= ? - spent - ?",
+    [amount, revocationId, limit, amount],
+  );
+  return changes === 1;
+}
+
+/** Notes the outcome of a held reservation, at each of its blocks. */
+export async function settleReservation(
+  tx: WriteTx,
+  { id, amount, blocks }: StoredReservation,
+  { state, charged }: Pick<StoredReservation, "state" | "charged">,
+): Promise<void> {
+  await tx.run("UPDATE reservations SET state = ?, charged = ? WHERE id = ?", [state, charged, id]);
+  for (const block of blocks) {
+    await tx.run(
+      "UPDATE spend SET held = held - ?, spent = spent + ?, open = open - 1 WHERE revocation_id = ?",
+      [amount, charged, block],
+    );
+    await tx.run("DELETE FROM open_spend WHERE revocation_id = ? AND reservation_id = ?", [block, id]);
+  }
+}
+
+/** What counts under each of these blocks, in their order. */
+export async function readSpend(tx: ReadTx, revocationIds: readonly string[]): Promise<Spend[]> {
+  const rows = await tx.all<Spend & { revocation_id: string }>(
+    `SELECT revocation_id, spent, held, open FROM spend
+     WHERE revocation_id IN (${revocationIds.map(() => "?").join(", ")})`,
+    revocationIds,
+  );
+  const known = new Map(rows.map((row) => [row.revocation_id, row]));
+  return revocationIds.map((id) => known.get(id) ?? { spent: 0, held: 0, open: 0 });
+}
+
+/** Of what is held on a block, how much is of reservations that are over. */
+export async function readExpired(tx: ReadTx, revocationId: string, now: number): Promise<number> {
+  const row = await tx.get<{ amount: number | null }>(
+    "SELECT SUM(amount) AS amount FROM open_spend WHERE revocation_id = ? AND expire_ms <= ?",
+    [revocationId, now],
+  );
+  return row?.amount ?? 0;
+}
+
+/** Forgets some of what nothing can be spent under any more. What nobody settled is charged first. */
+export async function forgetSpend(tx: WriteTx, now: number, limit: number): Promise<void> {
+  const due = await tx.all<Row>(
+    `SELECT ${MEMBERS} FROM reservations WHERE forget_ms < ? ORDER BY forget_ms LIMIT ?`,
+    [now, limit],
+  );
+  for (const row of due) {
+    const reservation = toReservation(row);
+    if (row.state === "held") {
+      await settleReservation(tx, reservation, { state: "committed", charged: row.amount });
+    }
+    await tx.run("DELETE FROM reservations WHERE id = ?", [row.id]);
+  }
+  await tx.run(
+    `DELETE FROM spend WHERE open = 0 AND revocation_id IN
+       (SELECT revocation_id FROM spend WHERE forget_ms < ? ORDER BY forget_ms LIMIT ?)`,
+    [now, limit],
+  );
+}
+
+function toReservation(row: Row): StoredReservation {
+  const { request_id, blocks, create_ms, expire_ms, forget_ms, ...rest } = row;
+  return {
+    ...rest,
+    requestId: request_id,
+    blocks: JSON.parse(blocks),
+    createTime: create_ms,
+    expireTime: expire_ms,
+    forgetTime: forget_ms,
+  };
+}
