@@ -1,7 +1,8 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import { DeputeError, ErrorReason, reasonName } from "@depute/core";
 import { fromConnectError } from "@depute/service";
-import { type ErrorRow, type ErrorTable, JSON_RPC } from "./own-codes.ts";
+import { type ErrorTable, rowOf } from "./error-table.ts";
+import { JSON_RPC } from "./own-codes.ts";
 
 /** An error of a JSON-RPC answer. */
 export interface RpcError {
@@ -26,11 +27,6 @@ export class WireFault extends Error {
 /** The refusal in whatever was thrown; INTERNAL for what is none. */
 export function refusalIn(thrown: unknown): DeputeError {
   return thrown instanceof WireFault ? thrown.refusal : fromConnectError(thrown);
-}
-
-/** The table's row of a reason. */
-export function rowOf(table: ErrorTable, reason: ErrorReason): ErrorRow {
-  return table[reasonName(reason) as keyof ErrorTable];
 }
 
 /** What a wire answers for whatever was thrown. The data always has the reason, which is the same on every wire. */

@@ -2,8 +2,9 @@ import type { DescMessage, JsonObject, JsonValue, MessageShape } from "@bufbuild
 import { type JsonRpcRequest, JsonRpcRequestSchema } from "@depute/contracts/depute/wire/v1/jsonrpc_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { decodeValid, parseJson, refusalOf, type WireError } from "@depute/wire";
+import { type ErrorTable, rowOf } from "./error-table.ts";
 import { type RpcError, toRpcError } from "./fault.ts";
-import { type ErrorRow, type ErrorTable, JSON_RPC } from "./own-codes.ts";
+import { type ErrorRow, JSON_RPC } from "./own-codes.ts";
 import type { SseEvent } from "./sse.ts";
 import type { WireCall } from "./wire-call.ts";
 
@@ -124,7 +125,7 @@ async function answerOne(
   } catch (thrown) {
     const error = toRpcError(endpoint.errors, thrown, call.requestId);
     note({ method, code: error.code, thrown });
-    const unauthenticated = error.code === endpoint.errors.UNAUTHENTICATED.code;
+    const unauthenticated = error.code === rowOf(endpoint.errors, ErrorReason.UNAUTHENTICATED).code;
     return id === undefined ? { unauthenticated } : { body: failure(id, error), unauthenticated };
   }
 }

@@ -1,13 +1,8 @@
-import type { ErrorReason } from "@depute/core";
-
 /** How a wire says an error: a JSON-RPC code, and the word or sentence that goes with it. */
 export interface ErrorRow {
   readonly code: number;
   readonly message: string;
 }
-
-/** A wire's own form of every reason of the vocabulary, by the reason's name. */
-export type ErrorTable = Readonly<Record<keyof typeof ErrorReason, ErrorRow>>;
 
 /** JSON-RPC 2.0 section 5.1. */
 export const JSON_RPC = {

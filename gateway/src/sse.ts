@@ -50,8 +50,9 @@ export async function sendEvents(
   } catch {
     // The client has left, or the process drains.
   } finally {
-    await events.return();
     writer.end();
+    // Not waited for: a source that waits itself hears of it when it goes on, or by the call's signal.
+    events.return().catch(() => {});
   }
 }
 

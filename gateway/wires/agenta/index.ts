@@ -26,8 +26,10 @@ function send(request: HttpRequest, response: HttpResponse, document: PublishedD
     "cache-control": CACHE_CONTROL,
     ...(isKnown ? {} : { "content-type": contentType, "content-length": String(bytes.length) }),
   };
-  (response as ServerResponse).writeHead(isKnown ? 304 : 200, headers);
-  response.end(isKnown || request.method === "HEAD" ? undefined : bytes);
+  // The two forms of a response have the same methods, with overloads that do not agree.
+  const answer = response as ServerResponse;
+  answer.writeHead(isKnown ? 304 : 200, headers);
+  answer.end(isKnown || request.method === "HEAD" ? undefined : bytes);
 }
 
 /** RFC 9110 section 13.2.2: the entity tag decides where one was sent, the date otherwise. */

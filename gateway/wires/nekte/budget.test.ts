@@ -1,0 +1,128 @@
+import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { TaskOutputSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { TokenBudgetSchema } from "@depute/contracts/nekte/v1/nekte_pb";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { WireFault } from "../../src/fault.ts";
+import { estimateTokens, fittingLevels, LEVELS, type Level, resolveLevel } from "./budget.ts";
+
+function output(full: JsonValue, compact?: JsonValue, minimal?: string) {
+  return create(TaskOutputSchema, {
+    full: fromJson(ValueSchema, full),
+    ...(compact === undefined ? {} : { compact: fromJson(ValueSchema, compact) }),
+    ...(minimal === undefined ? {} : { minimal }),
+  });
+}
+
+const budget = (maxTokens: number, detailLevel: Level) =>
+  create(TokenBudgetSchema, { maxTokens, detailLevel });
+
+// 10, 4 and 1 tokens: a text has no quotes, JSON has.
+const FULL = { text: "x".repeat(29) };
+const COMPACT = { text: "x".repeat(5) };
+const MINIMAL = "xxxx";
+const ALL = output(FULL, COMPACT, MINIMAL);
+
+describe("estimateTokens", () => {
+  test.each([
+    ["", 0],
+    ["abcd", 1],
+    ["abcde", 2],
+    [{ a: 1 }, 2],
+    [null, 1],
+    [[], 1],
+  ])("%j is %i", (value, tokens) => {
+    expect(estimateTokens(value)).toBe(tokens);
+  });
+});
+
+describe("resolveLevel", () => {
+  test.each([
+    ["full fits", 10, "full", "full", FULL],
+    ["full steps down to compact", 9, "full", "compact", COMPACT],
+    ["full steps down to minimal", 3, "full", "minimal", MINIMAL],
+    ["compact is not stepped up", 500, "compact", "compact", COMPACT],
+    ["compact steps down to minimal", 3, "compact", "minimal", MINIMAL],
+    ["minimal", 1, "minimal", "minimal", MINIMAL],
+  ] as const)("%s", (_, tokens, asked, level, out) => {
+    expect(resolveLevel(ALL, budget(tokens, asked))).toEqual({ level, out, tokens: estimateTokens(out) });
+  });
+
+  test("without a budget it is compact within 500 tokens", () => {
+    expect(resolveLevel(ALL, undefined).level).toBe("compact");
+    const fits = output("x".repeat(2000), undefined, "m");
+    expect(resolveLevel(fits, undefined).level).toBe("compact");
+    expect(resolveLevel(output("x".repeat(2001), undefined, "m"), undefined).level).toBe("minimal");
+  });
+
+  test("a level that the worker did not give is the next fuller one", () => {
+    expect(resolveLevel(output(FULL), budget(10, "minimal"))).toEqual({
+      level: "minimal",
+      out: FULL,
+      tokens: 10,
+    });
+  });
+
+  test("says how much is needed when even the shortest does not fit", () => {
+    const long = output(FULL, COMPACT, "x".repeat(9));
+    const fault = thrownBy(() => resolveLevel(long, budget(2, "full")));
+    expect(fault.data).toMatchObject({ reason: "BUDGET_EXCEEDED", needed: 3, allowed: 2 });
+    expect(fault.refusal.metadata).toEqual({ needed: "3", allowed: "2", unit: "tokens" });
+  });
+
+  test("a result that it gives never exceeds the budget", () => {
+    const level = fc.constantFrom(...LEVELS);
+    const given = fc.record({
+      full: fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<JsonValue>,
+      compact: fc.option(fc.string(), { nil: undefined }),
+      minimal: fc.option(fc.string(), { nil: undefined }),
+    });
+    fc.assert(
+      fc.property(
+        given,
+        fc.integer({ min: 1, max: 40 }),
+        level,
+        ({ full, compact, minimal }, tokens, asked) => {
+          try {
+            const resolved = resolveLevel(output(full, compact, minimal), budget(tokens, asked));
+            expect(estimateTokens(resolved.out)).toBeLessThanOrEqual(tokens);
+            expect(LEVELS.indexOf(resolved.level)).toBeGreaterThanOrEqual(LEVELS.indexOf(asked));
+          } catch (thrown) {
+            if (!(thrown instanceof WireFault)) throw thrown;
+            const { needed, allowed } = thrown.data as { needed: number; allowed: number };
+            expect(needed).toBeGreaterThan(allowed);
+          }
+        },
+      ),
+    );
+  });
+});
+
+describe("fittingLevels", () => {
+  test.each([
+    ["all of them", ALL, 10, "full", { minimal: MINIMAL, compact: COMPACT, full: FULL, tokens: 10 }],
+    ["without the one that does not fit", ALL, 9, "full", { minimal: MINIMAL, compact: COMPACT, tokens: 4 }],
+    ["up to the one asked for", ALL, 500, "compact", { minimal: MINIMAL, compact: COMPACT, tokens: 4 }],
+    ["the least", ALL, 500, "minimal", { minimal: MINIMAL, tokens: 1 }],
+    [
+      "what the worker gave stands in under its own name",
+      output(COMPACT),
+      500,
+      "minimal",
+      { compact: COMPACT, tokens: 4 },
+    ],
+    ["only what fits", output(FULL, FULL, MINIMAL), 3, "compact", { minimal: MINIMAL, tokens: 1 }],
+  ] as const)("%s", (_, given, tokens, asked, levels) => {
+    expect(fittingLevels(given, budget(tokens, asked))).toEqual(levels);
+  });
+});
+
+function thrownBy(run: () => unknown): WireFault {
+  try {
+    run();
+  } catch (thrown) {
+    if (thrown instanceof WireFault) return thrown;
+  }
+  throw new Error("nothing was refused");
+}

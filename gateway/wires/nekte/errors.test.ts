@@ -1,0 +1,66 @@
+import { ErrorReasonSchema } from "@depute/contracts/depute/errors/v1/error_reason_pb";
+import { TaskStatus, TaskStatusSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { DeputeError, ErrorReason } from "@depute/core";
+import { describe, expect, test } from "vitest";
+import { NEKTE, NEKTE_ERRORS, withCode } from "./errors.ts";
+import { STATES, stateOf } from "./states.ts";
+
+describe("NEKTE's errors", () => {
+  test("there is a row for every reason of the vocabulary, in JSON-RPC's own codes or those left to servers", () => {
+    for (const { number, name } of ErrorReasonSchema.values) {
+      const row = NEKTE_ERRORS.get(number as ErrorReason);
+      expect(row, name).toBeDefined();
+      const { code = 0, message = "" } = row ?? {};
+      expect(message, name).not.toBe("");
+      expect((code <= -32000 && code >= -32099) || [-32601, -32602, -32603].includes(code), name).toBe(true);
+    }
+  });
+
+  test.each([
+    ["VERSION_MISMATCH", -32001],
+    ["CAPABILITY_NOT_FOUND", -32002],
+    ["BUDGET_EXCEEDED", -32003],
+    ["CONTEXT_PERMISSION_DENIED", -32005],
+    ["TASK_TIMEOUT", -32006],
+    ["TASK_FAILED", -32007],
+    ["TASK_NOT_FOUND", -32009],
+    ["TASK_NOT_CANCELLABLE", -32010],
+    ["TASK_NOT_RESUMABLE", -32011],
+  ] as const)("%s is %i, as the family numbers it", (name, code) => {
+    expect(NEKTE_ERRORS.get(ErrorReason[name])).toEqual({ code, message: name });
+    expect(NEKTE[name]).toEqual({ code, message: name });
+  });
+
+  test("on gRPC the code stands in the metadata", () => {
+    const refusal = new DeputeError(ErrorReason.TASK_NOT_FOUND, "no such task", { metadata: { task: "t" } });
+    expect(withCode(refusal)).toMatchObject({
+      reason: ErrorReason.TASK_NOT_FOUND,
+      message: "no such task",
+      metadata: { task: "t", nekte_code: "-32009" },
+    });
+  });
+});
+
+describe("NEKTE's states", () => {
+  test("there is one for every status", () => {
+    expect(Object.keys(STATES).sort()).toEqual(
+      TaskStatusSchema.values.map(({ name }) => name.slice("TASK_STATUS_".length)).sort(),
+    );
+  });
+
+  test.each([
+    ["REJECTED", "failed"],
+    ["EXPIRED", "failed"],
+    ["REVOKED", "failed"],
+    ["INPUT_REQUIRED", "running"],
+    ["IN_REVIEW", "running"],
+    ["CANCELLED", "cancelled"],
+    ["SUSPENDED", "suspended"],
+  ] as const)("%s is %s", (status, state) => {
+    expect(stateOf(TaskStatus[status])).toBe(state);
+  });
+
+  test("a status from a later version is no state that a client could act on", () => {
+    expect(() => stateOf(99 as TaskStatus)).toThrow("no such task status");
+  });
+});

@@ -1,0 +1,174 @@
+import { create, fromJson, type MessageInitShape } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { TaskEventSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { TaskStatus as S } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { DelegateEventSchema } from "@depute/contracts/nekte/v1/nekte_pb";
+import { DeputeError, ErrorReason, toTimestamp } from "@depute/core";
+import { assertValid } from "@depute/service";
+import { describe, expect, test } from "vitest";
+import { frame } from "../../src/sse.ts";
+import { toDelegateEvent, toError, toSse } from "./events.ts";
+
+const BEGAN = Date.UTC(2026, 0, 15, 10, 30);
+const VIEW = { taskId: "task-001", budget: undefined, beganMs: BEGAN };
+const value = (json: Parameters<typeof fromJson>[1]) => fromJson(ValueSchema, json);
+const failure = (reason: string, message: string) => ({ reason, message, retryable: false });
+
+type Init = MessageInitShape<typeof TaskEventSchema>;
+const OUTPUT = { full: value({ a: 1, b: 2 }), compact: value({ a: 1 }), minimal: "65% positive" };
+
+const CASES: [name: string, event: Init, text: string | undefined][] = [
+  [
+    "creation is not told",
+    { status: S.PENDING, payload: { case: "created", value: { delegator: "local", agentId: "a" } } },
+    undefined,
+  ],
+  [
+    "a worker took it",
+    {
+      previousStatus: S.PENDING,
+      status: S.ACCEPTED,
+      payload: { case: "accepted", value: { worker: "w", attempt: 1 } },
+    },
+    'event: status_change\ndata: {"task_id":"task-001","from":"pending","to":"accepted"}\n',
+  ],
+  [
+    "a worker began",
+    { previousStatus: S.ACCEPTED, status: S.RUNNING, payload: { case: "started", value: { attempt: 1 } } },
+    'event: status_change\ndata: {"task_id":"task-001","from":"accepted","to":"running"}\n',
+  ],
+  [
+    "it waits for a worker again",
+    {
+      previousStatus: S.RUNNING,
+      status: S.PENDING,
+      payload: { case: "requeued", value: { cause: failure("LEASE_LOST", "gone"), attempt: 1 } },
+    },
+    'event: status_change\ndata: {"task_id":"task-001","from":"running","to":"pending","reason":"LEASE_LOST"}\n',
+  ],
+  [
+    "progress",
+    {
+      previousStatus: S.RUNNING,
+      status: S.RUNNING,
+      payload: { case: "progress", value: { processed: 50, total: 500, message: "Processing batch 1" } },
+    },
+    'event: progress\ndata: {"processed":50,"total":500,"message":"Processing batch 1"}\n',
+  ],
+  [
+    "progress without words",
+    {
+      previousStatus: S.RUNNING,
+      status: S.RUNNING,
+      payload: { case: "progress", value: { processed: 0, total: 0 } },
+    },
+    'event: progress\ndata: {"processed":0,"total":0}\n',
+  ],
+  [
+    "a preliminary result",
+    {
+      previousStatus: S.RUNNING,
+      status: S.RUNNING,
+      payload: {
+        case: "partial",
+        value: { output: value({ preliminary_score: 0.72 }), resolvedLevel: "compact" },
+      },
+    },
+    'event: partial\ndata: {"out":{"preliminary_score":0.72},"resolved_level":"compact"}\n',
+  ],
+  [
+    "the result",
+    {
+      previousStatus: S.RUNNING,
+      status: S.COMPLETED,
+      payload: { case: "completed", value: { output: OUTPUT } },
+    },
+    'event: complete\ndata: {"task_id":"task-001","out":{"minimal":"65% positive","compact":{"a":1}},' +
+      '"meta":{"ms":2500,"tokens_used":2},"status":"completed"}\n',
+  ],
+  [
+    "a result that exceeds the budget",
+    {
+      previousStatus: S.RUNNING,
+      status: S.COMPLETED,
+      payload: { case: "completed", value: { output: { full: value("x".repeat(2004)) } } },
+    },
+    'event: error\ndata: {"task_id":"task-001","code":-32003,' +
+      '"message":"the shortest form of the result needs 501 tokens, and 500 are allowed"}\n',
+  ],
+  [
+    "cancelled",
+    {
+      previousStatus: S.RUNNING,
+      status: S.CANCELLED,
+      payload: { case: "cancelled", value: { reason: "User requested" } },
+    },
+    'event: cancelled\ndata: {"task_id":"task-001","reason":"User requested","previous_status":"running"}\n',
+  ],
+  [
+    "failed, whatever word the worker has for it",
+    {
+      previousStatus: S.RUNNING,
+      status: S.FAILED,
+      payload: { case: "failed", value: failure("TASK_NOT_FOUND", "no lexicon") },
+    },
+    'event: error\ndata: {"task_id":"task-001","code":-32007,"message":"no lexicon"}\n',
+  ],
+  [
+    "failed because it did not pass its contract",
+    {
+      previousStatus: S.RUNNING,
+      status: S.FAILED,
+      payload: { case: "failed", value: failure("VERIFICATION_FAILED", "not passed") },
+      verification: { method: "schema_match", passed: false },
+    },
+    'event: error\ndata: {"task_id":"task-001","code":-32008,"message":"not passed"}\n',
+  ],
+  [
+    "declined",
+    {
+      previousStatus: S.ACCEPTED,
+      status: S.REJECTED,
+      payload: { case: "rejected", value: failure("BUSY", "") },
+    },
+    'event: error\ndata: {"task_id":"task-001","code":-32007,"message":"BUSY"}\n',
+  ],
+  [
+    "out of time",
+    {
+      previousStatus: S.RUNNING,
+      status: S.EXPIRED,
+      payload: { case: "expired", value: failure("TASK_TIMEOUT", "too late") },
+    },
+    'event: error\ndata: {"task_id":"task-001","code":-32006,"message":"too late"}\n',
+  ],
+  [
+    "revoked",
+    {
+      previousStatus: S.RUNNING,
+      status: S.REVOKED,
+      payload: { case: "revoked", value: failure("TOKEN_DENIED", "taken back") },
+    },
+    'event: error\ndata: {"task_id":"task-001","code":-32052,"message":"taken back"}\n',
+  ],
+];
+
+describe("a task's events as NEKTE tells them", () => {
+  test.each(CASES)("%s", (_, init, text) => {
+    const event = create(TaskEventSchema, { sequence: 7n, eventTime: toTimestamp(BEGAN + 2500), ...init });
+    const told = toDelegateEvent(event, VIEW);
+    expect(told === undefined ? undefined : frame(toSse(told, 7n))).toBe(
+      text === undefined ? undefined : `id: 7\n${text}\n`,
+    );
+    if (told !== undefined) assertValid(DelegateEventSchema, told);
+  });
+
+  test("a fault of the stream has no place in the log, and no words of ours", () => {
+    const broken = toError(new TypeError("secret-of-the-house"), "task-001");
+    expect(frame(toSse(create(DelegateEventSchema, { event: broken }), undefined))).toBe(
+      'event: error\ndata: {"task_id":"task-001","code":-32603,"message":"internal error"}\n\n',
+    );
+    const gone = toError(new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "tasks is away"), "task-001");
+    expect(gone.value).toMatchObject({ code: -32057, message: "tasks is away" });
+  });
+});
