@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { checkLayers, importsOf, type Manifest } from "./layers.ts";
-import { ROOMS } from "./rooms.ts";
+import { ROOMS, SEES_EVERYTHING } from "./rooms.ts";
 
 const dependencies = (...names: string[]) => Object.fromEntries(names.map((name) => [name, "1.0.0"]));
 
@@ -46,6 +46,7 @@ test.each([
   ["gateway/src/server.ts", 'import { x } from "./wires/nekte/a.ts";'],
   ["cli/src/main.ts", 'import { x } from "@depute/tasks";\nimport { y } from "@depute/gateway";'],
   ["tools/a.ts", 'import { x } from "@depute/tasks";\nimport Ajv from "ajv";'],
+  ["bench/a/b.bench.ts", 'import { x } from "@depute/tasks";\nimport { v4 } from "uuid";'],
   ["vitest.config.ts", 'import { defineConfig } from "vitest/config";\nimport x from "./tools/x.ts";'],
 ])("%s may: %s", (file, source) => {
   expect(check(file, source)).toEqual([]);
@@ -197,6 +198,8 @@ test("imports are found in every form, at the line of the name", () => {
 
 test("the rooms are those of docs/architecture.md", () => {
   const page = readFileSync(new URL("../docs/architecture.md", import.meta.url), "utf8");
-  const rooms = [...page.matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1]);
-  expect(rooms.filter((room) => room !== "proto/")).toEqual(Object.keys(ROOMS));
+  const section = /^## Rooms$(.*?)^## /ms.exec(page)?.[1] ?? "";
+  const rooms = [...section.matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1]);
+  const seesAll = SEES_EVERYTHING.map((folder) => `${folder}/`);
+  expect(rooms).toEqual(["proto/", ...Object.keys(ROOMS), ...seesAll]);
 });

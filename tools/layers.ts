@@ -1,6 +1,6 @@
 import { builtinModules } from "node:module";
 import { posix } from "node:path";
-import { covers, NOT_BESIDE_RULES, NOT_IN_RULES, ROOMS } from "./rooms.ts";
+import { covers, NOT_BESIDE_RULES, NOT_IN_RULES, ROOMS, SEES_EVERYTHING } from "./rooms.ts";
 
 export interface Manifest {
   name: string;
@@ -112,7 +112,13 @@ function isDeclared(
 ): boolean {
   const own = manifests.get(workspace);
   const root = manifests.get("");
-  const declared = [own?.dependencies, own?.devDependencies, own?.optionalDependencies];
+  const seesAll = workspace === "" && SEES_EVERYTHING.some((folder) => file.startsWith(`${folder}/`));
+  const seen = seesAll ? [...manifests.values()] : [own];
+  const declared = seen.flatMap((one) => [
+    one?.dependencies,
+    one?.devDependencies,
+    one?.optionalDependencies,
+  ]);
   if (isTest(file)) declared.push(root?.devDependencies);
   return declared.some((dependencies) => dependencies !== undefined && name in dependencies);
 }

@@ -21,6 +21,9 @@ export const ROOMS: Record<string, readonly string[]> = {
   "examples/*": ["packages/*", "cli"],
 };
 
+/** Folders of the repository's own, no workspaces, that import every room and whatever any of them depends on. */
+export const SEES_EVERYTHING: readonly string[] = ["bench"];
+
 /** What a file under `rules/` may not import: everything that does I/O. Node's own modules are refused besides. */
 export const NOT_IN_RULES: readonly string[] = [
   "@connectrpc/connect-node",

@@ -1,0 +1,54 @@
+import type { Figure, Goal } from "./bench.ts";
+import type { Measured } from "./measure.ts";
+
+/** Cells of a line. */
+export type Row = readonly string[];
+
+/** One line a contender: microseconds a call, spread of the middle half, how many times as fast as the first, goal. */
+export function timeRows(measured: readonly Measured[]): Row[] {
+  const [baseline] = measured;
+  return measured.map(({ contender: { name, goal }, median, spread }) => {
+    const ratio = (baseline?.median ?? Number.NaN) / median;
+    const other =
+      goal?.as === undefined ? baseline : measured.find(({ contender }) => contender.name === goal.as);
+    const speed = (other?.median ?? Number.NaN) / median;
+    return [
+      name,
+      `${median.toPrecision(4)} us`,
+      `+-${((spread / median / 2) * 100).toFixed(0)} %`,
+      `x${ratio.toPrecision(3)}`,
+      goal === undefined ? "" : describe(goal, speed),
+    ];
+  });
+}
+
+/** The line of a figure. */
+export function figureRow({ name, unit, atMost, atLeast }: Figure, value: number): Row {
+  const shown = `${value.toPrecision(4)} ${unit}`;
+  if (atMost !== undefined) return [name, shown, `${met(value <= atMost)}: goal at most ${atMost}`];
+  if (atLeast !== undefined) return [name, shown, `${met(value >= atLeast)}: goal at least ${atLeast}`];
+  return [name, shown];
+}
+
+/** Prints lines in columns. */
+export function printTable(rows: readonly Row[]): void {
+  const widths = rows.reduce<number[]>((all, row) => {
+    return row.map((cell, i) => Math.max(cell.length, all[i] ?? 0)).concat(all.slice(row.length));
+  }, []);
+  for (const row of rows) {
+    console.log(`  ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join("  ")}`.trimEnd());
+  }
+}
+
+function describe(goal: Goal, speed: number): string {
+  const as = goal.as === undefined ? "" : ` of ${goal.as}`;
+  if ("times" in goal)
+    return `${met(speed >= goal.times)}: x${speed.toPrecision(3)}, goal x${goal.times}${as}`;
+  const slower = 1 / speed - 1;
+  const goalText = `goal within ${goal.within * 100} %${as}`;
+  return `${met(slower <= goal.within)}: ${(slower * 100).toFixed(1)} % slower, ${goalText}`;
+}
+
+function met(isMet: boolean): string {
+  return isMet ? "met" : "NOT MET";
+}
