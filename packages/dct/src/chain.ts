@@ -1,6 +1,6 @@
 import { containmentBudget, contains, type WorkBudget } from "./contain.ts";
 import { deny } from "./denial.ts";
-import { matches, type Path, type Pattern, parsePattern } from "./glob.ts";
+import { matches, type Path, type Pattern, type PatternReader, parsePattern } from "./glob.ts";
 import { parseTime } from "./time.ts";
 import type { Attenuation, Authority, Capability, SignedJSONToken } from "./types.ts";
 
@@ -31,13 +31,23 @@ export type SubContractRule = (child: string, parent: string) => boolean;
 export function walkChain(
   token: Pick<SignedJSONToken, "authority" | "attenuations">,
   subContract: SubContractRule = onlyTheSame,
+  readPattern: PatternReader = parsePattern,
 ): Level[] {
-  const work = containmentBudget();
-  const levels = [rootLevel(token.authority)];
-  for (const [i, block] of token.attenuations.entries()) {
-    levels.push(narrow(levels[i] as Level, block, `attenuations[${i}]`, subContract, work));
+  const walk: Walk = { subContract, readPattern, work: containmentBudget() };
+  let level = rootLevel(token.authority);
+  const levels = [level];
+  for (let i = 0; i < token.attenuations.length; i++) {
+    level = narrow(level, token.attenuations[i] as Attenuation, i, walk);
+    levels.push(level);
   }
   return levels;
+}
+
+/** What a walk down one chain goes by. */
+interface Walk {
+  readonly subContract: SubContractRule;
+  readonly readPattern: PatternReader;
+  readonly work: WorkBudget;
 }
 
 function rootLevel(authority: Authority): Level {
@@ -59,16 +69,11 @@ function rootLevel(authority: Authority): Level {
   };
 }
 
-function narrow(
-  parent: Level,
-  block: Attenuation,
-  path: string,
-  subContract: SubContractRule,
-  work: WorkBudget,
-): Level {
+function narrow(parent: Level, block: Attenuation, index: number, walk: Walk): Level {
+  const path = `attenuations[${index}]`;
   if (block.attenuator !== parent.delegatee) deny("attenuation_violation", `${path}: attenuator mismatch`);
   if (block.allowedCapabilities !== undefined) {
-    assertNarrower(parent.capabilities, block.allowedCapabilities, path, work);
+    assertNarrower(parent.capabilities, block.allowedCapabilities, path, walk);
   }
   const maxBudgetMicrocents = block.maxBudgetMicrocents ?? parent.maxBudgetMicrocents;
   if (maxBudgetMicrocents > parent.maxBudgetMicrocents) {
@@ -78,7 +83,10 @@ function narrow(
   if (expiresAt > parent.expiresAt) deny("attenuation_violation", `${path}: expiry expansion`);
   const remainingDepth = narrowDepth(parent, block, path);
   // A store can know that one contract is part of another; without one, a chain serves a single contract.
-  if (block.contractId !== parent.contractId && subContract(block.contractId, parent.contractId) !== true) {
+  if (
+    block.contractId !== parent.contractId &&
+    walk.subContract(block.contractId, parent.contractId) !== true
+  ) {
     deny("contract_mismatch", `${path}.contractId`);
   }
   return {
@@ -111,10 +119,10 @@ function assertNarrower(
   parents: readonly Capability[],
   children: readonly Capability[],
   path: string,
-  work: WorkBudget,
+  { work, readPattern }: Walk,
 ): void {
   for (const [i, child] of children.entries()) {
-    if (!parents.some((parent) => isSubset(child, parent, work))) {
+    if (!parents.some((parent) => isSubset(child, parent, work, readPattern))) {
       const why = work.left < 0 ? "too complex" : "capability expansion";
       deny("attenuation_violation", `${path}.allowedCapabilities[${i}]: ${why}`);
     }
@@ -129,21 +137,28 @@ export function isSubset(
   child: Capability,
   parent: Capability,
   work: WorkBudget = containmentBudget(),
+  readPattern: PatternReader = parsePattern,
 ): boolean {
   if (child.namespace !== parent.namespace || child.action !== parent.action) return false;
-  const [inner, outer] = [patternOf(child), patternOf(parent)];
+  const [inner, outer] = [patternOf(child, readPattern), patternOf(parent, readPattern)];
   return inner !== undefined && outer !== undefined && contains(outer, inner, work);
 }
 
 /** Whether a capability allows an action on one resource. */
-export function allows(capability: Capability, namespace: string, action: string, resource: Path): boolean {
+export function allows(
+  capability: Capability,
+  namespace: string,
+  action: string,
+  resource: Path,
+  readPattern: PatternReader = parsePattern,
+): boolean {
   if (capability.namespace !== namespace || capability.action !== action) return false;
-  const pattern = patternOf(capability);
+  const pattern = patternOf(capability, readPattern);
   return pattern !== undefined && matches(pattern, resource);
 }
 
-function patternOf({ resource, namespace }: Capability): Pattern | undefined {
-  const pattern = parsePattern(resource, namespace);
+function patternOf({ resource, namespace }: Capability, readPattern: PatternReader): Pattern | undefined {
+  const pattern = readPattern(resource, namespace);
   return "problem" in pattern ? undefined : pattern;
 }
 

@@ -1,4 +1,4 @@
-import type { Pattern } from "./glob.ts";
+import { matches, type Pattern } from "./glob.ts";
 import { MAX_CONTAINMENT_WORK } from "./limits.ts";
 
 /** What is left to spend on containment checks; shared by all checks of one token. */
@@ -24,8 +24,45 @@ export function contains(parent: Pattern, child: Pattern, budget: WorkBudget = c
   if (parent.universal) return true;
   if (child.universal) return false;
   if (parent.leading !== child.leading || parent.trailing !== child.trailing) return false;
+  return atSight(parent, child, budget) ?? containsByWalk(parent, child, budget);
+}
+
+/**
+ * The answers that need no automata, which are most: a child without wildcards is one resource, and a parent that ends
+ * in its only wildcard `**` contains what begins as it does.
+ */
+function atSight(parent: Pattern, child: Pattern, budget: WorkBudget): boolean | undefined {
+  const [outer, inner] = [parent.segments, child.segments];
+  if (outer.length > MAX_SEGMENTS_AT_SIGHT || inner.length > MAX_SEGMENTS_AT_SIGHT) return undefined;
+  if (!inner.some(isWildcard)) {
+    // As many steps as the walk would take.
+    budget.left -= inner.length + 1;
+    return budget.left >= 0 && matches(parent, child);
+  }
+  const prefix = outer.length - 1;
+  if (outer[prefix] !== "**" || outer.findIndex(isWildcard) !== prefix) return undefined;
+  budget.left -= inner.length + 1;
+  if (budget.left < 0) return false;
+  if (inner.length >= prefix && outer.every((segment, i) => i === prefix || segment === inner[i]))
+    return true;
+  // Another literal where the parent has one: what the child matches cannot begin as the parent does.
+  const other = outer.findIndex((segment, i) => i < prefix && segment !== inner[i]);
+  const atOther = inner[other];
+  const isLiteralBefore = inner.slice(0, other).every((segment) => !isWildcard(segment));
+  return isLiteralBefore && atOther !== undefined && !isWildcard(atOther) ? false : undefined;
+}
+
+function isWildcard(segment: string): boolean {
+  return segment === "*" || segment === "**";
+}
+
+/** The general answer to what contains asks, for two patterns that are not universal and of the same slashes. */
+export function containsByWalk(parent: Pattern, child: Pattern, budget: WorkBudget): boolean {
   return walk(new ParentStates(parent.segments), child, budget);
 }
+
+/** Longer patterns pay for every step. */
+const MAX_SEGMENTS_AT_SIGHT = 31;
 
 interface Step {
   /** How many segments of the child are behind. */

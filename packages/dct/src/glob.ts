@@ -15,6 +15,9 @@ export interface Pattern extends Path {
   readonly universal: boolean;
 }
 
+/** parsePattern, or one that remembers what it has answered. */
+export type PatternReader = (text: string, namespace: string) => Pattern | { problem: string };
+
 /** Control characters, which URL parsers drop; backslash, which some of them read as a slash. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it is there to refuse them
 const FORBIDDEN_CHARACTERS = /[\u0000-\u001f\u007f\\]/;

@@ -4,14 +4,17 @@ import type { Attenuation, Authority, SignedJSONToken } from "./types.ts";
 
 const utf8 = new TextEncoder();
 
+/** Where texts are encoded to be hashed; a longer one gets a place of its own. */
+const scratch = new Uint8Array(16_384);
+
 /** The blocks of a token as the texts that are hashed and signed; each block is written once. */
 export class BlockTexts {
   readonly #authority: string;
-  readonly #attenuations: string[];
+  readonly #attenuations: readonly string[];
 
-  constructor(authority: Authority, attenuations: readonly Attenuation[]) {
-    this.#authority = canonicalJson(authority);
-    this.#attenuations = attenuations.map((block) => canonicalJson(block));
+  constructor(authority: Authority | string, attenuations: readonly (Attenuation | string)[]) {
+    this.#authority = canonical(authority);
+    this.#attenuations = attenuations.map(canonical);
   }
 
   /**
@@ -44,6 +47,14 @@ export function revocationIds(
   return new BlockTexts(token.authority, token.attenuations).revocationIds(engine);
 }
 
-function hash(engine: CryptoEngine, text: string): Uint8Array {
-  return engine.blake2b256(utf8.encode(text));
+/** A block's canonical text; one that is a text already is taken as it is. */
+function canonical(block: object | string): string {
+  return typeof block === "string" ? block : canonicalJson(block);
+}
+
+/** BLAKE2b-256 of the UTF-8 of a text. */
+export function hash(engine: CryptoEngine, text: string): Uint8Array {
+  // No character takes more than three bytes.
+  if (text.length * 3 > scratch.length) return engine.blake2b256(utf8.encode(text));
+  return engine.blake2b256(scratch.subarray(0, utf8.encodeInto(text, scratch).written));
 }

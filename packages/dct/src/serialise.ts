@@ -1,6 +1,8 @@
 import { canonicalBytes, canonicalJson, decodeBase64Url, encodeBase64Url } from "@depute/core";
 import { type DenialReason, deny, TokenError } from "./denial.ts";
+import { readQuickly } from "./fast/read.ts";
 import { MAX_TOKEN_CHARS, MAX_TOKEN_NESTING } from "./limits.ts";
+import { BlockTexts } from "./payload.ts";
 import type { ShapeRules } from "./shape.ts";
 import { assertToken, STRICT_RULES } from "./structure.ts";
 import { type SerializedDCT, type SignedJSONToken, SJT_FORMAT } from "./types.ts";
@@ -36,15 +38,37 @@ export function parseToken(
   }
 }
 
+/**
+ * How a token is read and walked. `fast`: what has the usual form in one pass, with words that are remembered, and the
+ * rest as `reference`, which is the plain reading of the text. They never differ in what they say.
+ */
+export type ReadingPath = "fast" | "reference";
+
+/** A token that was read, and its blocks as they are hashed. */
+export interface ReadToken {
+  readonly token: SignedJSONToken;
+  readonly texts: BlockTexts;
+}
+
 /** As parseToken; throws TokenError. */
 export function readToken(input: unknown, rules: ShapeRules): SignedJSONToken {
-  const bytes = decodeBase64Url(tokenText(input)) ?? deny("malformed_token", "token: not base64url");
+  const text = tokenText(input);
+  return (readQuickly(text, rules) ?? readThoroughly(text, rules)).token;
+}
+
+/** As readToken, of a text that tokenText gave, with the texts of the blocks. Throws TokenError. */
+export function readTexts(text: string, rules: ShapeRules, path: ReadingPath): ReadToken {
+  return (path === "fast" ? readQuickly(text, rules) : undefined) ?? readThoroughly(text, rules);
+}
+
+function readThoroughly(text: string, rules: ShapeRules): ReadToken {
+  const bytes = decodeBase64Url(text) ?? deny("malformed_token", "token: not base64url");
   const json = decodeUtf8(bytes);
   if (nestsDeeperThan(json, MAX_TOKEN_NESTING)) deny("malformed_token", "nested too deep");
   const value = parseJson(json);
   assertToken(value, rules);
   if (writeJson(value) !== json) deny("malformed_token", "not canonical");
-  return value;
+  return { token: value, texts: new BlockTexts(value.authority, value.attenuations) };
 }
 
 /** The serialised text of a token, of either form of input. Throws TokenError. */

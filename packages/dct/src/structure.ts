@@ -100,7 +100,11 @@ export function assertAttenuation(value: unknown, rules: ShapeRules): asserts va
  */
 export function assertToken(value: unknown, rules: ShapeRules): asserts value is SignedJSONToken {
   token(value, "", rules);
-  const { authority, attenuations } = value as SignedJSONToken;
+  assertTokenSense(value as SignedJSONToken);
+}
+
+/** The part of assertToken that looks at members together; every member by itself is well formed. */
+export function assertTokenSense({ authority, attenuations }: SignedJSONToken): void {
   assertAuthoritySense(authority);
   const seen = new Set([authority.parentDelegationId, authority.delegationId]);
   for (const [i, block] of attenuations.entries()) {

@@ -7,13 +7,19 @@ const TIME = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{3}))?Z$/;
  */
 export function parseTime(text: unknown): number | undefined {
   if (typeof text !== "string") return undefined;
-  const match = TIME.exec(text);
-  if (match === null) return undefined;
-  const ms = Date.parse(text);
-  // Date.parse rolls 30 February over into March, and reads 24:00; writing it again shows it.
-  if (!Number.isFinite(ms)) return undefined;
-  const whole = match[7] === undefined ? text.replace("Z", ".000Z") : text;
-  return new Date(ms).toISOString() === whole ? ms : undefined;
+  const hasMs = text.length === 24;
+  if ((!hasMs && text.length !== 20) || !text.endsWith("Z")) return undefined;
+  if (text[4] !== "-" || text[7] !== "-" || text[10] !== "T" || text[13] !== ":" || text[16] !== ":") {
+    return undefined;
+  }
+  if (hasMs && text[19] !== ".") return undefined;
+  const [year, month, day] = [digits(text, 0, 4), digits(text, 5, 2), digits(text, 8, 2)];
+  const [hour, minute, second] = [digits(text, 11, 2), digits(text, 14, 2), digits(text, 17, 2)];
+  const ms = hasMs ? digits(text, 20, 3) : 0;
+  // A comparison with NaN is false: what is no digit is refused here too.
+  if (!(year >= 0 && month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month))) return undefined;
+  if (!(hour <= 23 && minute <= 59 && second <= 59 && ms <= 999)) return undefined;
+  return ((daysSince1970(year, month, day) * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + ms;
 }
 
 /** The text of a moment, as `2026-02-17T12:00:00.000Z`. Throws RangeError outside the years 0 to 9999. */
@@ -21,4 +27,30 @@ export function formatTime(ms: number): string {
   const text = new Date(ms).toISOString();
   if (!TIME.test(text)) throw new RangeError(`${text} is outside the years that a token can state`);
   return text;
+}
+
+/** The number that `count` characters write, or NaN. */
+function digits(text: string, at: number, count: number): number {
+  let value = 0;
+  for (let i = at; i < at + count; i++) {
+    const digit = text.charCodeAt(i) - 48;
+    value = digit >= 0 && digit <= 9 ? value * 10 + digit : Number.NaN;
+  }
+  return value;
+}
+
+function daysIn(year: number, month: number): number {
+  if (month === 2) return isLeap(year) ? 29 : 28;
+  return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
+}
+
+function isLeap(year: number): boolean {
+  return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+}
+
+/** Days of the Gregorian calendar, counted in years that begin in March, so that a leap day is a year's last. */
+function daysSince1970(year: number, month: number, day: number): number {
+  const y = month <= 2 ? year - 1 : year;
+  const dayOfYear = Math.floor((153 * ((month + 9) % 12) + 2) / 5) + day - 1;
+  return 365 * y + Math.floor(y / 4) - Math.floor(y / 100) + Math.floor(y / 400) + dayOfYear - 719_468;
 }

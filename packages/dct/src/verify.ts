@@ -3,18 +3,20 @@ import { allows, type Level, walkChain } from "./chain.ts";
 import { assertContext, type VerificationContext } from "./context.ts";
 import { type DenialReason, deny, TokenError } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
-import { parseResource } from "./glob.ts";
+import { readRemembered, rememberedKey } from "./fast/words.ts";
+import { type PatternReader, parsePattern, parseResource } from "./glob.ts";
 import { CLOCK_SKEW_MS, MAX_LIFETIME_MS } from "./limits.ts";
 import { splitRequirement } from "./namespaces.ts";
-import { BlockTexts } from "./payload.ts";
+import type { BlockTexts } from "./payload.ts";
 import { parsePrincipal } from "./principal.ts";
 import { type AcceptedProof, checkProof } from "./proof.ts";
 import { rightfulRevokers } from "./revocation.ts";
-import { readToken, type TokenInput, tokenText } from "./serialise.ts";
+import { type ReadingPath, readTexts, type TokenInput, tokenText } from "./serialise.ts";
 import { isCount } from "./shape.ts";
 import { STRICT_RULES } from "./structure.ts";
 import { parseTime } from "./time.ts";
 import type { Capability, SignedJSONToken } from "./types.ts";
+import type { VerifiedPrefixes } from "./verified-prefixes.ts";
 
 /** What a valid token allows (DelegateOS 10.1 step 8), and who holds it. */
 export interface AuthorizedScope {
@@ -56,6 +58,14 @@ export type VerifyResult =
     }
   | { ok: false; denial: DenialReason };
 
+/** How a token is verified; what is said of it is the same, whichever way. */
+export interface VerifyOptions {
+  /** `fast` when absent. */
+  readonly path?: ReadingPath;
+  /** Signatures that were found to hold before. None are remembered when absent. */
+  readonly verified?: VerifiedPrefixes;
+}
+
 /** Longest text of a request that a denial repeats, in UTF-16 code units. */
 const MAX_ECHO = 64;
 
@@ -64,11 +74,16 @@ const MAX_ECHO = 64;
  * exception, and nothing is changed. The proof of possession comes after the chain, since only the chain says whose
  * it must be, and before everything that tells what the token grants.
  */
-export function verifyToken(engine: CryptoEngine, input: TokenInput, ctx: VerificationContext): VerifyResult {
+export function verifyToken(
+  engine: CryptoEngine,
+  input: TokenInput,
+  ctx: VerificationContext,
+  options: VerifyOptions = {},
+): VerifyResult {
   try {
     assertContext(ctx);
     // Read once: what is checked and what the proof is bound to are the same text.
-    return verify(engine, tokenText(input), ctx);
+    return verify(engine, tokenText(input), ctx, options);
   } catch (error) {
     if (error instanceof TokenError) return { ok: false, denial: error.denial };
     // A callback of the context threw, or the context is not what its type says.
@@ -76,20 +91,25 @@ export function verifyToken(engine: CryptoEngine, input: TokenInput, ctx: Verifi
   }
 }
 
-function verify(engine: CryptoEngine, text: string, ctx: VerificationContext): VerifyResult {
-  const token = readToken(text, ctx.rules ?? STRICT_RULES);
-  const texts = new BlockTexts(token.authority, token.attenuations);
+function verify(
+  engine: CryptoEngine,
+  text: string,
+  ctx: VerificationContext,
+  { path = "fast", verified }: VerifyOptions,
+): VerifyResult {
+  const { token, texts } = readTexts(text, ctx.rules ?? STRICT_RULES, path);
+  const words = path === "fast" ? REMEMBERED : PLAIN;
   const ids = texts.revocationIds(engine);
   assertNotRevoked(token, ids, ctx);
-  assertSigned(engine, token, texts, ctx.trustedRoots);
-  const levels = walkChain(token, ctx.subContract);
+  assertSigned(engine, token, texts, ids, ctx.trustedRoots, words, verified);
+  const levels = walkChain(token, ctx.subContract, words.readPattern);
   const last = levels.at(-1) as Level;
   assertDepth(last, ctx);
   const proof = assertHeld(engine, text, last, ctx);
   assertTimes(token, last, ctx);
   const remainingBudgetMicrocents = remainingBudget(levels, ids, ctx);
   assertContract(last, ctx);
-  assertGranted(last, ctx);
+  assertGranted(last, ctx, words);
   const scope: AuthorizedScope = {
     capabilities: [...last.capabilities],
     remainingBudgetMicrocents,
@@ -121,23 +141,30 @@ function assertSigned(
   engine: CryptoEngine,
   token: SignedJSONToken,
   texts: BlockTexts,
+  ids: readonly string[],
   trustedRoots: ReadonlySet<string>,
+  words: Words,
+  verified: VerifiedPrefixes | undefined,
 ): void {
   const { authority, attenuations, signatures } = token;
   if (signatures.length !== attenuations.length + 1) deny("invalid_signature", "signatures: not one a block");
   if (!trustedRoots.has(authority.issuer)) deny("invalid_signature", "authority.issuer: not a trusted root");
-  const signers = [authority.issuer, ...attenuations.map((block) => block.attenuator)];
-  for (const [i, signer] of signers.entries()) {
+  // So many of the first blocks carry signatures that are known to hold; what is beside a signature is not signed.
+  const known = verified?.find(engine, ids, signatures) ?? 0;
+  for (let i = 0; i < signatures.length; i++) {
+    const signer = i === 0 ? authority.issuer : (attenuations[i - 1]?.attenuator ?? "");
     const entry = signatures[i];
-    const signature = decodeBase64Url(entry?.signature ?? "");
-    const key = parsePrincipal(signer);
     if (entry?.signer !== signer) deny("invalid_signature", `signatures[${i}].signer`);
     if (entry.covers !== (i === 0 ? "authority" : i - 1))
       deny("invalid_signature", `signatures[${i}].covers`);
+    if (i < known) continue;
+    const signature = decodeBase64Url(entry.signature);
+    const key = words.readKey(signer);
     if (signature === undefined || key === undefined) deny("invalid_signature", blockName(i));
     if (!engine.verify(signature, texts.signedDigest(engine, i), key))
       deny("invalid_signature", blockName(i));
   }
+  if (known < signatures.length) verified?.add(engine, ids, signatures);
 }
 
 function assertDepth(last: Level, ctx: VerificationContext): void {
@@ -198,12 +225,13 @@ function assertContract(last: Level, ctx: VerificationContext): void {
 }
 
 /** Step 7. */
-function assertGranted(last: Level, ctx: VerificationContext): void {
+function assertGranted(last: Level, ctx: VerificationContext, { readPattern }: Words): void {
   if (ctx.request === undefined) return;
   const { namespace, action, resource } = ctx.request;
   const path = typeof resource === "string" ? parseResource(resource, namespace) : { problem: "not text" };
   if ("problem" in path) deny("invalid_resource", `request: ${path.problem}`);
-  if (last.capabilities.some((capability) => allows(capability, namespace, action, path))) return;
+  if (last.capabilities.some((capability) => allows(capability, namespace, action, path, readPattern)))
+    return;
   const requested = { namespace: cut(namespace), action: cut(action), resource: cut(resource) };
   const granted = ctx.holder === "bearer" ? {} : { granted: [...last.capabilities] };
   deny("capability_not_granted", undefined, { requested, ...granted });
@@ -213,6 +241,15 @@ function verifiedBlock(level: Level, revocationId: string): VerifiedBlock {
   const { signer, delegatee, delegationId, contractId, expiresAt, maxBudgetMicrocents } = level;
   return { revocationId, signer, delegatee, delegationId, contractId, expiresAt, maxBudgetMicrocents };
 }
+
+/** How the words of a token are read. */
+interface Words {
+  readonly readKey: (id: string) => Uint8Array | undefined;
+  readonly readPattern: PatternReader;
+}
+
+const PLAIN: Words = { readKey: parsePrincipal, readPattern: parsePattern };
+const REMEMBERED: Words = { readKey: rememberedKey, readPattern: readRemembered };
 
 function blockName(level: number): string {
   return level === 0 ? "authority" : `attenuations[${level - 1}]`;

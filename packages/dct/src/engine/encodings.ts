@@ -26,8 +26,13 @@ const SMALL_ORDER = [
 /** The group order L, little-endian. */
 const GROUP_ORDER = fromHex("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010");
 
+/** The first bytes of the encodings above: few others come near. */
+const MAY_BE_SMALL = new Uint8Array(256);
+for (const [first] of SMALL_ORDER) MAY_BE_SMALL[first as number] = 1;
+
 /** Whether 32 bytes are one of the fourteen encodings of a point of small order. */
 export function isSmallOrder(encoding: Uint8Array): boolean {
+  if (MAY_BE_SMALL[encoding[0] ?? 0] === 0) return false;
   return SMALL_ORDER.some((bad) => bad.every((byte, i) => byte === encoding[i]));
 }
 

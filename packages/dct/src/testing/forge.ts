@@ -102,6 +102,8 @@ export function expectDenials(cases: Case[]): void {
     (_, one, input, denial, ctx) => {
       const result = verifyToken(one, input as string, context(ctx));
       expect(result).toMatchObject({ ok: false, denial });
+      const plainly = verifyToken(one, input as string, context(ctx), { path: "reference" });
+      expect(plainly).toEqual(result);
       const { requested, ...rest } = (result as { denial: { requested?: object } }).denial;
       expect(JSON.stringify(rest)).not.toContain("project");
       expect(rest).not.toHaveProperty("granted");

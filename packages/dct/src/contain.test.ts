@@ -1,0 +1,40 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { containmentBudget, contains, containsByWalk } from "./contain.ts";
+import { type Pattern, parsePattern } from "./glob.ts";
+
+const pattern = (text: string): Pattern => {
+  const parsed = parsePattern(text, "docs");
+  return "problem" in parsed ? expect.fail(text) : parsed;
+};
+
+test("property: what is answered at sight is what the walk answers", () => {
+  const segment = fc.constantFrom("a", "a", "b", "*", "**");
+  const segments = fc.array(segment, { minLength: 1, maxLength: 6 });
+  const counts = { yes: 0, no: 0 };
+  fc.assert(
+    fc.property(segments, segments, fc.nat(3), fc.constantFrom("", "/"), (outer, inner, shared, slash) => {
+      // Beginnings in common, so that the answer is yes often enough.
+      const [parent, child] = [outer, [...outer.slice(0, shared), ...inner]].map((all) =>
+        pattern(`/${all.join("/")}${slash}`),
+      ) as [Pattern, Pattern];
+      const answer = containsByWalk(parent, child, containmentBudget());
+      expect(contains(parent, child)).toBe(answer);
+      counts[answer ? "yes" : "no"]++;
+    }),
+    { numRuns: 4000 },
+  );
+  expect(Math.min(counts.yes, counts.no)).toBeGreaterThan(200);
+});
+
+test("property: a pattern is written, its answer paid for: with no budget the answer is no", () => {
+  const segments = fc.array(fc.constantFrom("a", "*", "**"), { minLength: 1, maxLength: 5 });
+  fc.assert(
+    fc.property(segments, (all) => {
+      const one = pattern(`/${all.join("/")}`);
+      const budget = { left: 0 };
+      expect(contains(one, one, budget)).toBe(false);
+      expect(budget.left).toBeLessThan(0);
+    }),
+  );
+});

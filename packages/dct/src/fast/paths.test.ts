@@ -1,0 +1,399 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type AttenuateParams, attenuateToken } from "../attenuate.ts";
+import type { VerificationContext } from "../context.ts";
+import { RevocationList } from "../revocation.ts";
+import { serialiseToken } from "../serialise.ts";
+import {
+  alice,
+  bob,
+  carol,
+  context,
+  encode,
+  encodeText,
+  engine,
+  id,
+  NOW,
+  rootToken,
+  sign,
+} from "../testing/fixtures.ts";
+import { link } from "../testing/forge.ts";
+import { formatTime } from "../time.ts";
+import type { SignedJSONToken } from "../types.ts";
+import { VerifiedPrefixes } from "../verified-prefixes.ts";
+import { type VerifyResult, verifyToken } from "../verify.ts";
+import { readQuickly } from "./read.ts";
+
+const STRICT = { ids: "strict" } as const;
+/** One memory for all that is verified here, so that what it holds can mislead whoever is misled by it. */
+const verified = new VerifiedPrefixes(64);
+
+/** The result of all ways of verifying, which must be one. */
+function verify(input: unknown, ctx: VerificationContext = context()): VerifyResult {
+  const result = verifyToken(engine, input as string, ctx, { path: "reference" });
+  expect(verifyToken(engine, input as string, ctx)).toEqual(result);
+  expect(verifyToken(engine, input as string, ctx, { verified })).toEqual(result);
+  expect(verifyToken(engine, input as string, ctx, { verified, path: "reference" })).toEqual(result);
+  return result;
+}
+
+const honest: SignedJSONToken[] = [rootToken()];
+for (const [i, keypair] of [alice, bob].entries()) {
+  const more = [
+    {
+      delegatee: id(bob),
+      allowedCapabilities: [{ namespace: "docs", action: "read", resource: "/project/a/**" }],
+    },
+    { delegatee: id(carol), maxBudgetMicrocents: 9, expiresAt: formatTime(NOW + 60_000), maxChainDepth: 0 },
+  ][i] as AttenuateParams;
+  honest.push(attenuateToken(engine, honest[i] as SignedJSONToken, more, keypair));
+}
+const texts = honest.map((token) => serialiseToken(token).token);
+const jsons = texts.map((text) => Buffer.from(text, "base64url").toString());
+
+describe("the fast path and the reference path", () => {
+  test.each(texts)("read an honest token fast, and alike", (text) => {
+    expect(readQuickly(text, STRICT)).toBeDefined();
+    expect(verify(text).ok).toBe(true);
+  });
+
+  test("property: say the same of chains with any limits and any words", () => {
+    const resource = fc.oneof(
+      fc.constantFrom(
+        "*",
+        "**",
+        "/a/**",
+        "/a/*",
+        "/a/b",
+        "/a/../b",
+        "/a*",
+        "/caf\u00e9/*",
+        'a"b',
+        "a\\b",
+        "/ ",
+        "",
+      ),
+      fc.constantFrom("https://example.com/**", "https:///x", "\ud800", `/${"a".repeat(1030)}`, "/\u007f"),
+    );
+    const capability = fc.record({
+      namespace: fc.constantFrom("docs", "web", "docs", "acme:db", "DOCS", "*", "x".repeat(65)),
+      action: fc.constantFrom("read", "fetch", "read", "\u212a", ""),
+      resource,
+    });
+    const capabilities = fc.array(capability, { maxLength: 3 });
+    const time = fc.oneof(
+      fc.constantFrom(-1, 0, 1, 999, 3_600_000).map((ms) => formatTime(NOW + ms)),
+      fc.constantFrom("2026-02-30T00:00:00Z", "2026-02-17T12:00:05Z", "zzzz", "2026-02-17t12:00:00Z"),
+    );
+    const count = fc.constantFrom(
+      0,
+      1,
+      1,
+      2,
+      2,
+      5,
+      900,
+      1000,
+      2 ** 53 - 1,
+      2 ** 53,
+      -1,
+      -0,
+      0.5,
+      1e21,
+      "1",
+      null,
+    );
+    const limits = { maxBudgetMicrocents: count, maxChainDepth: count, expiresAt: time };
+    const members = some({
+      ...limits,
+      capabilities,
+      chainDepth: fc.constantFrom(0, 1),
+      contractId: fc.constantFrom("ct_a1b2c3d4e5f6", "ct_0", "x"),
+      delegationId: fc.constantFrom("del_000000000002", "del_000000000000", "del_1"),
+      parentDelegationId: fc.constantFrom("del_000000000000", "del_000000000009"),
+      delegatee: fc.constantFrom(id(alice), id(bob), "A".repeat(43), `${"A".repeat(42)}B`),
+      unknown: fc.constant(1),
+    });
+    const link_ = some({ ...limits, allowedCapabilities: fc.oneof(capabilities, fc.constant(null)) });
+    const ctx = fc.record({
+      now: fc.constantFrom(NOW + 1, NOW + 2, NOW + 500, NOW + 7_200_000, Number.NaN),
+      spentMicrocents: fc.constantFrom(0, 0, 5, 1000),
+      rules: fc.constantFrom(STRICT, { ids: "relaxed" as const }),
+      request: fc.record({
+        namespace: fc.constantFrom("docs", "web"),
+        action: fc.constant("read"),
+        resource,
+      }),
+    });
+    const types = new Map<string, number>();
+    fc.assert(
+      fc.property(
+        members,
+        fc.array(link_, { maxLength: 3 }),
+        ctx,
+        fc.boolean(),
+        (more, links, given, bare) => {
+          const authority = { ...honest[0]?.authority, ...more };
+          const value = unsafely(() =>
+            encode(
+              sign(
+                authority,
+                links.map((one, i) => link(i, one)),
+              ),
+            ),
+          );
+          if (value === undefined) return;
+          const { request: asked, ...rest } = given;
+          const result = verify(value, context(bare ? rest : { ...rest, request: asked }));
+          const type = result.ok ? "ok" : result.denial.type;
+          types.set(type, (types.get(type) ?? 0) + 1);
+        },
+      ),
+      { numRuns: 1500 },
+    );
+    expect([...types.keys()]).toEqual(expect.arrayContaining(["ok", "malformed_token", "expired"]));
+    expect(types.size).toBeGreaterThan(6);
+  });
+
+  const fragment = fc.constantFrom(
+    ...[
+      '"',
+      "\\",
+      "{",
+      "}",
+      "[",
+      "]",
+      ",",
+      ":",
+      " ",
+      "0",
+      "00",
+      "-",
+      "e1",
+      ".0",
+      "\\u0061",
+      "\u00e9",
+      "\n",
+      "null",
+    ],
+    ...[
+      '"covers":0',
+      ',"expiresAt":"2026-02-17T12:00:01.000Z"',
+      '{"action":"read",',
+      '"authority"',
+      "\u0000",
+    ],
+  );
+  const at = fc.nat(Math.max(...jsons.map(({ length }) => length)));
+
+  test("property: say the same of an honest token's JSON with anything put in or taken out", () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...jsons), at, fc.nat(3), fragment, (json, start, taken, put) => {
+        verify(encodeText(json.slice(0, start) + put + json.slice(start + taken)));
+      }),
+      { numRuns: 1500 },
+    );
+  });
+
+  test("property: say the same of its members in another order or twice", () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...jsons),
+        fc.infiniteStream(fc.boolean()),
+        fc.nat(40),
+        (json, swaps, twice) => {
+          let n = 0;
+          const reordered = JSON.stringify(JSON.parse(json), (_, value) => {
+            if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+            const entries = Object.entries(value);
+            return Object.fromEntries(swaps.next().value ? entries : entries.reverse());
+          });
+          const repeated = json.replace(/"(\w+)":("[^"]*"|\d+)/g, (all) =>
+            n++ === twice ? `${all},${all}` : all,
+          );
+          verify(encodeText(reordered));
+          verify(encodeText(repeated));
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+
+  test("property: say the same of its text with anything put in or taken out", () => {
+    const put = fc.constantFrom(
+      "",
+      "A",
+      "B",
+      "_",
+      "-",
+      "+",
+      "/",
+      "=",
+      "==",
+      " ",
+      "\n",
+      "\u0141",
+      "\u0000",
+      "AA",
+      "AAA",
+    );
+    fc.assert(
+      fc.property(fc.constantFrom(...texts), at, fc.nat(4), put, (text, start, taken, more) => {
+        verify(text.slice(0, start) + more + text.slice(start + taken));
+        verify(text.slice(0, text.length - taken) + more);
+      }),
+      { numRuns: 1500 },
+    );
+  });
+
+  test("property: say the same of parts of honest tokens put together anew", () => {
+    const part = fc.nat(2).map((n) => honest[n] as SignedJSONToken);
+    fc.assert(
+      fc.property(part, part, part, fc.nat(3), fc.nat(2), (a, b, c, cut, turn) => {
+        const signatures = [...c.signatures.slice(turn), ...c.signatures.slice(0, turn)].slice(0, cut + 1);
+        verify(encode({ ...a, attenuations: b.attenuations, signatures }));
+        verify(encode({ ...a, attenuations: b.attenuations.slice(0, cut), signatures: c.signatures }));
+      }),
+    );
+  });
+
+  test("say the same where the base64url has the two characters of its own", () => {
+    for (const resource of ["/>>>/???", "/a?b", "/~~~~", "/a>b/>>"]) {
+      const text = serialiseToken(
+        rootToken({ capabilities: [{ namespace: "docs", action: "read", resource }] }),
+      ).token;
+      expect(readQuickly(text, STRICT)).toBeDefined();
+      expect(verify(text).ok).toBe(true);
+      verify(text.replaceAll("-", "+").replaceAll("_", "/"));
+      verify(text.replace("-", "+"));
+      verify(text.replace("_", "/"));
+    }
+  });
+
+  test("ask the context the same questions in the same order", () => {
+    const asked = ["reference", "fast"].map((path) => {
+      const calls: unknown[] = [];
+      const revocations = {
+        isRevoked: (...args: unknown[]) => calls.push(["revoked", ...args]) < 0,
+        isStale: (now: number) => calls.push(["stale", now]) < 0,
+      };
+      const spentMicrocents = (block: string) => calls.push(["spent", block]) * 0;
+      const ctx = context({ revocations, spentMicrocents });
+      expect(verifyToken(engine, texts[2] as string, ctx, { path: path as "fast" }).ok).toBe(true);
+      return calls;
+    });
+    expect(asked[0]).toEqual(asked[1]);
+    expect(asked[0]).toHaveLength(7);
+  });
+});
+
+describe("remembered signatures", () => {
+  const text = texts[2] as string;
+
+  test("X1 decide nothing: whatever else is asked is asked again", () => {
+    const memory = new VerifiedPrefixes();
+    const again = (ctx = context()) => verifyToken(engine, text, ctx, { verified: memory });
+    expect(again().ok).toBe(true);
+    expect(memory.size).toBe(3);
+    expect(again(context({ trustedRoots: new Set() }))).toMatchObject({
+      denial: { type: "invalid_signature" },
+    });
+    expect(again(context({ now: NOW + 9_000_000 }))).toMatchObject({ denial: { type: "expired" } });
+    expect(again(context({ spentMicrocents: 9 }))).toMatchObject({ denial: { type: "budget_exceeded" } });
+    const revocations = { isRevoked: () => true };
+    expect(again(context({ revocations }))).toMatchObject({ denial: { type: "revoked" } });
+    const list = new RevocationList(engine);
+    expect(
+      again(context({ revocations: { isRevoked: list.isRevoked.bind(list), isStale: () => true } })).ok,
+    ).toBe(false);
+    expect(again(context({ holder: { proof: undefined, htm: "POST", htu: "x" } }))).toMatchObject({
+      denial: { type: "proof_required" },
+    });
+  });
+
+  test("X1 spare the signatures of a beginning, and of nothing else", () => {
+    let verifications = 0;
+    const counting = {
+      ...engine,
+      verify: (...args: Parameters<typeof engine.verify>) => {
+        verifications++;
+        return engine.verify(...args);
+      },
+    };
+    const memory = new VerifiedPrefixes();
+    const count = (input: string, one = counting) => {
+      verifications = 0;
+      verifyToken(one, input, context(), { verified: memory });
+      return verifications;
+    };
+    expect(count(texts[1] as string)).toBe(2);
+    expect(count(texts[1] as string)).toBe(0);
+    expect(count(texts[0] as string)).toBe(0);
+    expect(count(text)).toBe(1);
+    expect(count(text)).toBe(0);
+    expect(count(text, { ...counting, name: "another" })).toBe(3);
+    memory.clear();
+    expect(count(text)).toBe(3);
+  });
+
+  test("X2 keep what held, and nothing of what did not", () => {
+    const memory = new VerifiedPrefixes();
+    const token = honest[2] as SignedJSONToken;
+    for (let i = 0; i < 3; i++) {
+      const signatures = token.signatures.map((entry, n) => {
+        return n === i ? { ...entry, signature: token.signatures[(i + 1) % 3]?.signature } : entry;
+      });
+      const forged = encode({ ...token, signatures });
+      for (let again = 0; again < 2; again++) {
+        expect(verifyToken(engine, forged, context(), { verified: memory })).toMatchObject({
+          denial: { type: "invalid_signature" },
+        });
+      }
+    }
+    expect(memory.size).toBe(0);
+    const stranger = encode(sign({ ...token.authority, issuer: id(bob) }, [], [bob]));
+    verifyToken(engine, stranger, context(), { verified: memory });
+    expect(memory.size).toBe(0);
+  });
+
+  test("are bounded: the one not used for the longest time goes", () => {
+    const memory = new VerifiedPrefixes(2);
+    const tokens = [1, 2, 3].map((n) => serialiseToken(rootToken({ maxBudgetMicrocents: n })).token);
+    const ask = (n: number) => {
+      let isKnown = true;
+      const watching = {
+        ...engine,
+        verify: (...args: Parameters<typeof engine.verify>) => {
+          isKnown = false;
+          return engine.verify(...args);
+        },
+      };
+      verifyToken(watching, tokens[n] as string, context(), { verified: memory });
+      return isKnown;
+    };
+    expect([ask(0), ask(1), ask(0), ask(2), ask(0), ask(1)]).toEqual([
+      false,
+      false,
+      true,
+      false,
+      true,
+      false,
+    ]);
+    expect(memory.size).toBe(2);
+    expect(() => new VerifiedPrefixes(0)).toThrow(RangeError);
+  });
+});
+
+/** At most two of some members: each other one stays as it is. */
+function some(members: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<Record<string, unknown>> {
+  const one = fc.oneof(...Object.entries(members).map(([name, value]) => fc.tuple(fc.constant(name), value)));
+  return fc.array(one, { maxLength: 2 }).map((entries) => Object.fromEntries(entries));
+}
+
+function unsafely<T>(make: () => T): T | undefined {
+  try {
+    return make();
+  } catch {
+    return undefined; // No JSON: nobody can send it.
+  }
+}
