@@ -1,0 +1,127 @@
+import type { Capability, SerializedDCT, SignedJSONToken } from "@depute/dct";
+import * as ed from "@noble/ed25519";
+import { sha512 } from "@noble/hashes/sha2.js";
+import { blake2b } from "blakejs";
+import canonicalize from "canonicalize";
+
+ed.hashes.sha512 ??= (message) => Uint8Array.from(sha512(message));
+
+const utf8 = new TextEncoder();
+
+interface LiteralContext {
+  rootPublicKey: string;
+  revocations: { isRevoked(revocationId: string): boolean };
+  now: string;
+  spentMicrocents: number;
+  namespace: string;
+  operation: string;
+  resource: string;
+}
+
+/**
+ * DelegateOS 10.1 as its text is written, with the libraries that it names: what anybody would have who implemented
+ * the text as it stands. It is fast where that costs nothing (a Set, synchronous calls), and has the text's holes.
+ */
+export function verifyLiterally(dct: SerializedDCT, ctx: LiteralContext): object {
+  // 1
+  let token: SignedJSONToken;
+  try {
+    token = JSON.parse(Buffer.from(dct.token, "base64url").toString("utf8"));
+  } catch {
+    return { type: "malformed_token" };
+  }
+  const { authority, attenuations, signatures } = token;
+  if (token.format !== "delegateos-sjt-v1" || !authority || !attenuations || !signatures) {
+    return { type: "malformed_token" };
+  }
+  // 2
+  for (const block of [authority, ...attenuations]) {
+    if (ctx.revocations.isRevoked(Buffer.from(hashOf(block)).toString("base64url")))
+      return { type: "revoked" };
+  }
+  // 3
+  if (authority.issuer !== ctx.rootPublicKey) return { type: "invalid_signature" };
+  if (!isSigned({ authority }, authority.issuer, signatures[0]?.signature ?? "")) {
+    return { type: "invalid_signature" };
+  }
+  for (const [i, { attenuator }] of attenuations.entries()) {
+    const payload = { authority, attenuations: attenuations.slice(0, i + 1) };
+    if (!isSigned(payload, attenuator, signatures[i + 1]?.signature ?? ""))
+      return { type: "invalid_signature" };
+  }
+  // 4
+  let capabilities = authority.capabilities;
+  let budget = authority.maxBudgetMicrocents;
+  let expiry = authority.expiresAt;
+  let depth = authority.maxChainDepth;
+  let delegatee = authority.delegatee;
+  for (const block of attenuations) {
+    if (block.attenuator !== delegatee)
+      return { type: "attenuation_violation", detail: "attenuator mismatch" };
+    if (block.allowedCapabilities) {
+      for (const child of block.allowedCapabilities) {
+        if (!capabilities.some((parent) => isSubset(child, parent))) {
+          return { type: "attenuation_violation", detail: "capability expansion" };
+        }
+      }
+      capabilities = block.allowedCapabilities;
+    }
+    if (block.maxBudgetMicrocents !== undefined) {
+      if (block.maxBudgetMicrocents > budget) return { type: "attenuation_violation", detail: "budget" };
+      budget = block.maxBudgetMicrocents;
+    }
+    if (block.expiresAt !== undefined) {
+      if (block.expiresAt > expiry) return { type: "attenuation_violation", detail: "expiry" };
+      expiry = block.expiresAt;
+    }
+    if (block.maxChainDepth !== undefined) {
+      if (block.maxChainDepth >= depth) return { type: "attenuation_violation", detail: "depth" };
+      depth = block.maxChainDepth;
+    }
+    delegatee = block.delegatee;
+  }
+  // 5 to 7
+  if (ctx.now > expiry) return { type: "expired" };
+  if (ctx.spentMicrocents >= budget) return { type: "budget_exceeded" };
+  const isGranted = capabilities.some(({ namespace, action, resource }) => {
+    return namespace === ctx.namespace && action === ctx.operation && matches(resource, ctx.resource);
+  });
+  if (!isGranted) return { type: "capability_not_granted" };
+  // 8
+  return {
+    capabilities,
+    remainingBudgetMicrocents: budget - ctx.spentMicrocents,
+    chainDepth: authority.chainDepth + attenuations.length,
+    maxChainDepth: depth,
+    contractId: (attenuations.at(-1) ?? authority).contractId,
+    delegationId: (attenuations.at(-1) ?? authority).delegationId,
+  };
+}
+
+function hashOf(value: object): Uint8Array {
+  return blake2b(utf8.encode(canonicalize(value)), undefined, 32);
+}
+
+function isSigned(payload: object, signer: string, signature: string): boolean {
+  const key = Buffer.from(signer, "base64url");
+  return ed.verify(Buffer.from(signature, "base64url"), hashOf(payload), key);
+}
+
+/** The text's rule for v0.1: identical, or a literal narrowing of the prefix. */
+function isSubset(child: Capability, parent: Capability): boolean {
+  if (child.namespace !== parent.namespace || child.action !== parent.action) return false;
+  if (child.resource === parent.resource || parent.resource === "*") return true;
+  return parent.resource.endsWith("/**") && child.resource.startsWith(parent.resource.slice(0, -2));
+}
+
+function matches(pattern: string, resource: string): boolean {
+  return pattern === "*" || matchSegments(pattern.split("/"), resource.split("/"));
+}
+
+function matchSegments([first, ...pattern]: string[], resource: string[]): boolean {
+  if (first === undefined) return resource.length === 0;
+  if (first === "**") {
+    return resource.some((_, i) => matchSegments(pattern, resource.slice(i))) || matchSegments(pattern, []);
+  }
+  return (first === "*" || first === resource[0]) && matchSegments(pattern, resource.slice(1));
+}

@@ -1,0 +1,89 @@
+import { createProof, portableEngine, VerifiedPrefixes, type VerifyOptions, verifyToken } from "@depute/dct";
+import { nativeEngine as engine } from "@depute/dct/native";
+import type { Benchmark } from "../bench.ts";
+import { verifyLiterally } from "./literal.ts";
+import { contextOf, NOW, REVOCATIONS, ROOT, revocationIds, revoked, TOKENS, tokens } from "./tokens.ts";
+
+const revocations = revoked(REVOCATIONS);
+const literalIds = new Set(revocationIds(REVOCATIONS));
+const context = contextOf(revocations);
+
+const HTM = "POST";
+const HTU = "https://depute.example/depute.tokens.v1.TokenService/VerifyToken";
+
+/** The literal stack has no more to do than its text says: it neither asks for a proof nor knows of one. */
+function literal(links: number): () => void {
+  const source = tokens(links);
+  const fixed = {
+    rootPublicKey: ROOT,
+    revocations: { isRevoked: (id: string) => literalIds.has(id) },
+    now: new Date(NOW + 1000).toISOString(),
+    spentMicrocents: 10,
+    namespace: "docs",
+    operation: "read",
+  };
+  return () => {
+    const { text, resource } = source.next();
+    const result = verifyLiterally({ token: text, format: "delegateos-sjt-v1" }, { ...fixed, resource });
+    if ("type" in result) throw new Error(String(result.type));
+  };
+}
+
+function ours(links: number, options: VerifyOptions, one = engine, ctx = context): () => void {
+  const source = tokens(links);
+  return () => {
+    const { text, resource } = source.next();
+    const request = { namespace: "docs", action: "read", resource };
+    const result = verifyToken(one, text, { ...ctx, request }, options);
+    if (!result.ok) throw new Error(result.denial.type);
+  };
+}
+
+/** Each call with a proof of its own, made before; the same ones again for the next round. */
+function proved(links: number): () => void {
+  const source = tokens(links);
+  const verified = new VerifiedPrefixes();
+  const calls = Array.from({ length: TOKENS }, () => {
+    const { text, resource } = source.next();
+    const proof = createProof(engine, source.holder, { htm: HTM, htu: HTU, token: text, now: NOW });
+    return { text: Buffer.from(text), proof: Buffer.from(proof), resource };
+  });
+  let turn = 0;
+  return () => {
+    const { text, proof, resource } = calls[turn++ % TOKENS] as (typeof calls)[number];
+    const holder = { proof: proof.toString("latin1"), htm: HTM, htu: HTU };
+    const request = { namespace: "docs", action: "read", resource };
+    const result = verifyToken(
+      engine,
+      text.toString("latin1"),
+      { ...context, holder, request },
+      { verified },
+    );
+    if (!result.ok) throw new Error(`${result.denial.type} ${result.denial.detail}`);
+  };
+}
+
+export default function benchmarks(): Benchmark[] {
+  const depths = [0, 2, 5].map((links) => ({
+    name: `verify, ${links} attenuations, ${REVOCATIONS} revocations`,
+    contenders: [
+      { name: "literal stack", run: literal(links) },
+      { name: "reference path", run: ours(links, { path: "reference" }) },
+      { name: "native", run: ours(links, {}), goal: { times: 20 } },
+      {
+        name: "native, prefix known",
+        run: ours(links, { verified: new VerifiedPrefixes() }),
+        goal: { times: 100 },
+      },
+      { name: "portable", run: ours(links, {}, portableEngine) },
+    ],
+  }));
+  const holder: Benchmark = {
+    name: "holder proof, prefix known, 2 attenuations",
+    contenders: [
+      { name: "literal stack, no proof", run: literal(2) },
+      { name: "proof", run: proved(2), goal: { times: 40 } },
+    ],
+  };
+  return [...depths, holder];
+}
