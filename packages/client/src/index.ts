@@ -1,11 +1,4 @@
 export { clientsOver, connectTo, type DeputeClients } from "./clients.ts";
 export { type Holder, holderHeaders, holderInterceptor } from "./holder.ts";
-export {
-  startWorker,
-  type Work,
-  type WorkContext,
-  type Worker,
-  type WorkerOptions,
-  WorkFailure,
-  type WorkResult,
-} from "./worker.ts";
+export { type Work, type WorkContext, WorkFailure, type WorkResult, WorkSuspension } from "./work.ts";
+export { startWorker, type Worker, type WorkerOptions } from "./worker.ts";

@@ -3,7 +3,8 @@ import { type Client, Code, ConnectError, createClient, createRouterTransport } 
 import { TaskSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { WorkerDirective, WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { afterEach, describe, expect, test } from "vitest";
-import { startWorker, type Work, type Worker, WorkFailure } from "./worker.ts";
+import { type Work, WorkFailure, WorkSuspension } from "./work.ts";
+import { startWorker, type Worker } from "./worker.ts";
 
 /** A platform of one assignment, that writes down what it is told. */
 interface Scene {
@@ -26,6 +27,7 @@ interface Script {
 function scene(script: Script = {}): Scene {
   const told: string[] = [];
   const ended = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
   let stumble = script.stumble;
   const note = (method: string, detail = "") => {
     if (stumble?.on === method) {
@@ -56,13 +58,30 @@ function scene(script: Script = {}): Scene {
               task: create(TaskSchema, { id: "t", input: { kind: { case: "stringValue", value: "in" } } }),
               heartbeatInterval: { seconds: 60n },
               workerToken: "token",
+              checkpoint: { kind: { case: "numberValue", value: 3 } },
             },
           };
         }
         await new Promise((resolve) => context.signal.addEventListener("abort", resolve));
       },
       startAssignment: () => answer("start"),
-      heartbeatAssignment: () => ({ directive: WorkerDirective.CONTINUE }),
+      async heartbeatAssignment(_, { signal }) {
+        await Promise.race([
+          asked.promise,
+          new Promise((resolve) => signal.addEventListener("abort", resolve)),
+        ]);
+        return { providedInputs: [{ kind: { case: "stringValue", value: "blue" } }] };
+      },
+      requestInput({ question }) {
+        note("ask", question?.prompt);
+        asked.resolve();
+        return {};
+      },
+      saveCheckpoint({ checkpoint }) {
+        note("checkpoint", String(checkpoint?.kind.value));
+        return { directive: script.directive ?? WorkerDirective.CONTINUE };
+      },
+      suspendAssignment: ({ checkpoint, reason }) => end("suspend", `${checkpoint?.kind.value} ${reason}`),
       reportProgress({ progress, requestId }) {
         note("progress", `${progress?.processed}/${progress?.total} ${requestId === "" ? "no id" : "id"}`);
         if (script.refuse !== undefined) throw new ConnectError("scripted", script.refuse);
@@ -158,5 +177,55 @@ describe("a worker", () => {
     await working.promise;
     await running?.stop(0);
     expect(one.told).toEqual(["start", "release"]);
+  });
+
+  test("goes on from what an earlier attempt saved, and saves itself", async () => {
+    const one = scene();
+    begin(one, async (_input, { saved, checkpoint }) => {
+      await checkpoint(Number(saved) + 1);
+      return { output: null, minimal: "done" };
+    });
+    await one.ended;
+    expect(one.told).toEqual(["start", "checkpoint 4", "complete done 0"]);
+  });
+
+  test("told to suspend, it does so at its next checkpoint", async () => {
+    const one = scene({ directive: WorkerDirective.SUSPEND });
+    begin(one, async (_input, { progress, checkpoint, interrupting }) => {
+      await progress(1, 2);
+      expect(interrupting.aborted).toBe(true);
+      await checkpoint(1);
+      throw new Error("not reached");
+    });
+    await one.ended;
+    expect(one.told).toEqual(["start", "progress 1/2 id", "checkpoint 1", "suspend undefined "]);
+  });
+
+  test("work that cannot go on for now suspends itself", async () => {
+    const one = scene();
+    begin(one, () => Promise.reject(new WorkSuspension("no quota", 5)));
+    await one.ended;
+    expect(one.told).toEqual(["start", "suspend 5 no quota"]);
+  });
+
+  test("asks, and gets the answer with a heartbeat", async () => {
+    const one = scene();
+    begin(one, async (_input, { ask }) => ({ output: null, minimal: String(await ask("Which colour?")) }));
+    await one.ended;
+    expect(one.told).toEqual(["start", "ask Which colour?", "complete blue 0"]);
+  });
+
+  test("given back in mid work, it can still save where it was", async () => {
+    const one = scene();
+    const working = Promise.withResolvers<void>();
+    begin(one, async (_input, { signal, checkpoint }) => {
+      working.resolve();
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      await checkpoint(9);
+      return { output: null };
+    });
+    await working.promise;
+    await running?.stop(0);
+    expect(one.told).toEqual(["start", "checkpoint 9", "release"]);
   });
 });

@@ -10,10 +10,11 @@ import { toTimestamp } from "@depute/core";
 import type { WriteTx } from "@depute/store";
 import type { Engine } from "./engine.ts";
 import { advance } from "./rules/advance.ts";
-import { heartbeatIntervalMs } from "./rules/limits.ts";
+import { heartbeatIntervalMs, workDeadlineMs } from "./rules/limits.ts";
 import type { TaskRecord } from "./rules/record.ts";
 import { readInput } from "./store/input-rows.ts";
 import { countHeld, type QueueFilter, waitingTasks } from "./store/queue-rows.ts";
+import { readCheckpoint, readProvidedInputs } from "./store/work-rows.ts";
 
 /** A worker's stream. */
 export interface WorkerStream extends QueueFilter {
@@ -59,11 +60,18 @@ export async function claim(engine: Engine, stream: WorkerStream, limit: number)
 
 async function assignmentOf(tx: WriteTx, { task, epoch, hold }: TaskRecord): Promise<Assignment> {
   const { input, workerToken } = await readInput(tx, task.id);
+  const checkpoint = task.checkpointAvailable ? await readCheckpoint(tx, task.id) : undefined;
   return create(AssignmentSchema, {
     lease: create(LeaseSchema, { taskId: task.id, epoch: BigInt(epoch) }),
     task: input === undefined ? task : { ...task, input },
     heartbeatInterval: durationFromMs(heartbeatIntervalMs(task)),
-    ...(hold && { leaseExpireTime: toTimestamp(hold.leaseExpireMs) }),
+    ...(hold && {
+      leaseExpireTime: toTimestamp(hold.leaseExpireMs),
+      attemptExpireTime: toTimestamp(workDeadlineMs(task, hold)),
+    }),
     workerToken,
+    ...(checkpoint && { checkpoint }),
+    // A first attempt was asked nothing.
+    providedInputs: epoch > 1 ? await readProvidedInputs(tx, task.id) : [],
   });
 }

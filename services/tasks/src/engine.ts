@@ -1,11 +1,12 @@
 import type { Bus } from "@depute/bus";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
-import type { Clock } from "@depute/core";
+import { type Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import type { Clock, Timers } from "@depute/core";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
 import { type Advance, advanceByTime } from "./rules/advance.ts";
 import { nextDeadline } from "./rules/limits.ts";
 import type { TaskRecord } from "./rules/record.ts";
+import type { Random } from "./rules/retry.ts";
 import { isTerminal } from "./rules/state-machine.ts";
 import { taskNotFound } from "./rules/visibility.ts";
 import { deleteBlocks } from "./store/block-rows.ts";
@@ -13,12 +14,19 @@ import { insertEvent, readEvents } from "./store/event-rows.ts";
 import { readInput } from "./store/input-rows.ts";
 import { deleteReports } from "./store/request-rows.ts";
 import { dueTasks, earliestDeadline, readTask, updateLease, updateTask } from "./store/task-rows.ts";
+import { deleteWorkState } from "./store/work-rows.ts";
 import { ASSIGNMENT_TOPIC, TASK_TOPIC } from "./wake-ups.ts";
+
+/** Tasks whose backoff is remembered at once; each costs a timer. */
+const MAX_LATER = 10_000;
 
 export interface EngineOptions {
   readonly store: Store;
   readonly bus: Bus;
   readonly clock: Clock;
+  readonly timers: Timers;
+  /** Chance, for the jitter of backoffs. */
+  readonly random: Random;
 }
 
 /** What a change makes of a task; it may await calls of `tx` and nothing else. */
@@ -28,13 +36,24 @@ export type Decide = (record: TaskRecord, nowMs: number, tx: WriteTx) => Promise
 export class Engine {
   readonly store: Store;
   readonly clock: Clock;
+  readonly random: Random;
   readonly #bus: Bus;
+  readonly #timers: Timers;
+  readonly #later = new Set<() => void>();
   #onDeadline: (atMs: number) => void = () => {};
 
-  constructor({ store, bus, clock }: EngineOptions) {
+  constructor({ store, bus, clock, timers, random }: EngineOptions) {
     this.store = store;
     this.clock = clock;
+    this.random = random;
     this.#bus = bus;
+    this.#timers = timers;
+  }
+
+  /** Forgets whom to wake later. */
+  close(): void {
+    for (const cancel of this.#later) cancel();
+    this.#later.clear();
   }
 
   /** Tells the listener about each deadline that a change set. */
@@ -77,7 +96,7 @@ export class Engine {
     const nowMs = this.clock.now();
     const before = await readTask(tx, taskId);
     if (before === undefined) throw taskNotFound(taskId);
-    const timed = advanceByTime(before, nowMs);
+    const timed = advanceByTime(before, { nowMs, random: this.random });
     const { record, events } = await decide(timed.record, nowMs, tx);
     await this.#put(tx, before, { record, events: [...timed.events, ...events] });
     return record;
@@ -99,8 +118,20 @@ export class Engine {
       this.#bus.publish(TASK_TOPIC, record.task.id);
       // A task that waits is work for somebody, and one that a worker let go leaves room for the next.
       if (record.hold === undefined) this.#bus.publish(ASSIGNMENT_TOPIC, record.task.agentId);
+      if (record.task.status === TaskStatus.PENDING) this.#wakeLater(record);
       if (deadline !== undefined) this.#onDeadline(deadline.atMs);
     });
+  }
+
+  /** Wakes workers for a task that backs off. What is not kept for lack of room waits for their next look. */
+  #wakeLater({ task, queuedMs }: TaskRecord): void {
+    const waitMs = queuedMs - this.clock.now();
+    if (waitMs <= 0 || this.#later.size >= MAX_LATER) return;
+    const cancel = this.#timers.after(waitMs, () => {
+      this.#later.delete(cancel);
+      this.#bus.publish(ASSIGNMENT_TOPIC, task.agentId);
+    });
+    this.#later.add(cancel);
   }
 
   async #put(tx: WriteTx, before: TaskRecord, { record, events }: Advance): Promise<void> {
@@ -113,8 +144,9 @@ export class Engine {
     }
     for (const event of events) await insertEvent(tx, event);
     if (record.hold === undefined && record.epoch > 0) await deleteReports(tx, record.task.id);
-    if (isTerminal(record.task.status) && record.task.delegationId !== "") {
-      await deleteBlocks(tx, record.task.id);
+    if (isTerminal(record.task.status)) {
+      if (record.task.delegationId !== "") await deleteBlocks(tx, record.task.id);
+      await deleteWorkState(tx, record.task.id);
     }
     this.announce(tx, record);
   }

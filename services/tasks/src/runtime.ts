@@ -25,7 +25,7 @@ export async function openRuntime(deps: ServiceDeps, pollMs: number): Promise<Ru
     migrations: MIGRATIONS,
     onError: (err, what) => log.error({ err }, what),
   });
-  const engine = new Engine({ store, bus, clock });
+  const engine = new Engine({ store, bus, clock, timers, random: Math.random });
   const dependencies = connectDependencies(deps);
   const taskWakeUps = new WakeUps(bus, TASK_TOPIC);
   const assignmentWakeUps = new WakeUps(bus, ASSIGNMENT_TOPIC);
@@ -48,6 +48,7 @@ export async function openRuntime(deps: ServiceDeps, pollMs: number): Promise<Ru
     timekeeper,
     async close() {
       await Promise.all([timekeeper.close(), follower.close()]);
+      engine.close();
       taskWakeUps.close();
       assignmentWakeUps.close();
       await store.close();

@@ -5,6 +5,7 @@ import type { Dependencies } from "../dependencies.ts";
 import type { Engine } from "../engine.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import { requireVisible, taskNotFound, type Viewer } from "../rules/visibility.ts";
+import { findByExternalId } from "../store/task-rows.ts";
 import type { WakeUps } from "../wake-ups.ts";
 import type { WatchOptions } from "../watch.ts";
 
@@ -64,4 +65,20 @@ export async function findVisible(
 export function watchOptions(tasks: TasksContext): WatchOptions {
   const { engine, taskWakeUps: wakeUps, timers, pollMs, stopping } = tasks;
   return { engine, wakeUps, timers, pollMs, stopping };
+}
+
+/**
+ * The id of the task that a request names, by it or by the caller's own id.
+ *
+ * @throws DeputeError TASK_NOT_FOUND
+ */
+export async function taskIdOf(
+  { engine }: TasksContext,
+  { principal }: Caller,
+  { taskId, externalId }: { taskId: string; externalId: string },
+): Promise<string> {
+  if (taskId !== "") return taskId;
+  const row = await engine.store.read((tx) => findByExternalId(tx, principal, externalId));
+  if (row === undefined) throw taskNotFound(externalId);
+  return row.task_id;
 }

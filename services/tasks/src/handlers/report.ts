@@ -1,11 +1,12 @@
 import { toBinary } from "@bufbuild/protobuf";
 import { TaskPartialSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { TaskProgressSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
-import type { Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import type { Lease, WorkerDirective } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { sha256 } from "../digest.ts";
 import { advance, extendLease } from "../rules/advance.ts";
 import type { TaskPayload } from "../rules/apply-event.ts";
+import { directiveOf } from "../rules/directive.ts";
 import { requireLease } from "../rules/lease.ts";
 import { requireDelegate, type Viewer } from "../rules/visibility.ts";
 import { findReport, insertReport } from "../store/request-rows.ts";
@@ -19,22 +20,27 @@ export interface Report {
   readonly payload: Extract<TaskPayload, { case: "progress" | "partial" }>;
 }
 
+/** Where a report stands in the log, and what to do next. */
+export interface Reported {
+  readonly sequence: bigint;
+  readonly directive: WorkerDirective;
+}
+
 /**
  * Appends a report to the log and extends the lease. A report that was made before under the same request id is not
  * made again.
  *
- * @returns the report's sequence in the log
  * @throws DeputeError TASK_NOT_FOUND, LEASE_LOST, TASK_STATE_CONFLICT, REQUEST_ID_REUSED
  */
 export async function report(
   { engine }: TasksContext,
   viewer: Viewer,
   { lease, requestId, payload }: Report,
-): Promise<bigint> {
+): Promise<Reported> {
   const key = { taskId: lease.taskId, epoch: Number(lease.epoch), requestId };
   const digest = requestId === "" ? "" : digestOf(payload);
   let sequence = 0n;
-  await engine.change(lease.taskId, async (before, nowMs, tx) => {
+  const record = await engine.change(lease.taskId, async (before, nowMs, tx) => {
     requireDelegate(viewer, before);
     requireLease(before, lease);
     const known = requestId === "" ? undefined : await findReport(tx, key);
@@ -48,7 +54,7 @@ export async function report(
     if (requestId !== "") await insertReport(tx, key, digest, sequence);
     return { record: extendLease(record, nowMs), events };
   });
-  return sequence;
+  return { sequence, directive: directiveOf(record, lease).directive };
 }
 
 function digestOf(payload: Report["payload"]): string {

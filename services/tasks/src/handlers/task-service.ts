@@ -11,7 +11,8 @@ import { isDelegator, requireVisible, taskNotFound } from "../rules/visibility.t
 import { readEvents } from "../store/event-rows.ts";
 import { findByExternalId, readTask } from "../store/task-rows.ts";
 import { watchTask } from "../watch.ts";
-import { callerOf, findVisible, type TasksContext, watchOptions } from "./context.ts";
+import { provideInput, resumeTask, suspendTask, waitTask } from "./commands.ts";
+import { callerOf, findVisible, type TasksContext, taskIdOf, watchOptions } from "./context.ts";
 import { handOver } from "./create.ts";
 import { listPage } from "./list.ts";
 
@@ -59,9 +60,28 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
       }
     },
 
-    async cancelTask({ taskId: id, externalId, reason }, context) {
+    async suspendTask(request, context) {
+      return { task: await readWhole(tasks, await suspendTask(tasks, request, context)) };
+    },
+
+    async resumeTask(request, context) {
+      const task = await readWhole(tasks, await resumeTask(tasks, request, context));
+      return { task, previousStatus: TaskStatus.SUSPENDED };
+    },
+
+    async provideInput(request, context) {
+      return { task: await readWhole(tasks, await provideInput(tasks, request, context)) };
+    },
+
+    async waitTask(request, context) {
+      const { taskId, timedOut } = await waitTask(tasks, request, context);
+      return { task: await readWhole(tasks, taskId), timedOut };
+    },
+
+    async cancelTask(request, context) {
+      const { reason } = request;
       const caller = await callerOf(tasks, context);
-      const taskId = id === "" ? await ownTask(tasks, caller.principal, externalId) : id;
+      const taskId = await taskIdOf(tasks, caller, request);
       let previousStatus: TaskStatus = TaskStatus.UNSPECIFIED;
       const record = await engine.change(taskId, async (before, nowMs, tx) => {
         const { task } = before;
@@ -82,13 +102,6 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
       return { task: await readWhole(tasks, record.task.id), previousStatus };
     },
   };
-}
-
-/** The id of the task that the caller knows by an id of its own. */
-async function ownTask({ engine }: TasksContext, delegator: string, externalId: string): Promise<string> {
-  const row = await engine.store.read((tx) => findByExternalId(tx, delegator, externalId));
-  if (row === undefined) throw taskNotFound(externalId);
-  return row.task_id;
 }
 
 /** The whole of a task that is there. */

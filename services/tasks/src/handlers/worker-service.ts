@@ -2,22 +2,19 @@ import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { TaskPartialSchema, TaskStartedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { type Task, type TaskFailure, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
-import {
-  type Lease,
-  WorkerDirective,
-  type WorkerService,
-} from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import type { Lease, WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { invalid, toTimestamp } from "@depute/core";
 import { advance, extendLease, type Step } from "../rules/advance.ts";
-import { isOver, isSettledBy, requireLease } from "../rules/lease.ts";
+import { isSettledBy, requireLease } from "../rules/lease.ts";
 import type { Settlement, TaskRecord } from "../rules/record.ts";
 import { afterFailedAttempt, afterRelease } from "../rules/retry.ts";
-import { statusName } from "../rules/state-machine.ts";
 import { checkValue, MAX_PARTIAL_BYTES } from "../rules/values.ts";
 import { requireDelegate } from "../rules/visibility.ts";
 import { watchAssignments } from "./assignments.ts";
 import { completeAssignment } from "./complete.ts";
 import { callerOf, callOptions, findVisible, type TasksContext } from "./context.ts";
+import { heartbeat } from "./heartbeat.ts";
+import { requestInput, saveCheckpoint, suspendAssignment } from "./interruptions.ts";
 import { report } from "./report.ts";
 import { readWhole } from "./task-service.ts";
 import { requireSoundToken } from "./token-check.ts";
@@ -37,7 +34,8 @@ export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerSer
       await requireSoundToken(tasks, found, lease, callOptions(tasks, context));
       const record = await engine.change(lease.taskId, (before, nowMs) => {
         requireLease(before, lease);
-        if (before.task.status === TaskStatus.RUNNING) {
+        const { status } = before.task;
+        if (status === TaskStatus.RUNNING || status === TaskStatus.INPUT_REQUIRED) {
           return { record: extendLease(before, nowMs), events: [] };
         }
         const value = create(TaskStartedSchema, { attempt: before.task.attempt });
@@ -51,17 +49,16 @@ export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerSer
       return leaseExpiry(record);
     },
 
-    async heartbeatAssignment(request, context) {
-      const lease = leaseOf(request);
-      const caller = await callerOf(tasks, context);
-      const record = await engine.change(lease.taskId, (before, nowMs) => {
-        requireDelegate(caller, before);
-        if (isOver(before, lease)) return { record: before, events: [] };
-        requireLease(before, lease);
-        return { record: extendLease(before, nowMs), events: [] };
-      });
-      if (isOver(record, lease)) return { directive: WorkerDirective.STOP, reason: endReason(record.task) };
-      return { directive: WorkerDirective.CONTINUE, ...leaseExpiry(record) };
+    heartbeatAssignment: (request, context) => heartbeat(tasks, leaseOf(request), request, context),
+
+    saveCheckpoint: (request, context) => saveCheckpoint(tasks, leaseOf(request), request, context),
+
+    async suspendAssignment(request, context) {
+      return { task: await suspendAssignment(tasks, leaseOf(request), request, context) };
+    },
+
+    async requestInput(request, context) {
+      return leaseExpiry(await requestInput(tasks, leaseOf(request), request, context));
     },
 
     async reportProgress(request, context) {
@@ -69,8 +66,7 @@ export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerSer
       if (value === undefined) throw invalid("progress", "is required");
       const caller = await callerOf(tasks, context);
       const payload = { case: "progress", value } as const;
-      const sequence = await report(tasks, caller, { lease: leaseOf(request), requestId, payload });
-      return { sequence, directive: WorkerDirective.CONTINUE };
+      return report(tasks, caller, { lease: leaseOf(request), requestId, payload });
     },
 
     async reportPartial(request, context) {
@@ -80,8 +76,7 @@ export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerSer
       const caller = await callerOf(tasks, context);
       const value = create(TaskPartialSchema, { output, resolvedLevel: resolvedLevel || "compact" });
       const payload = { case: "partial", value } as const;
-      const sequence = await report(tasks, caller, { lease: leaseOf(request), requestId, payload });
-      return { sequence, directive: WorkerDirective.CONTINUE };
+      return report(tasks, caller, { lease: leaseOf(request), requestId, payload });
     },
 
     async completeAssignment(request, context) {
@@ -90,7 +85,11 @@ export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerSer
 
     async failAssignment(request, context) {
       const failure = failureOfRequest(request);
-      const step = (task: Task): Step => ({ payload: afterFailedAttempt(task, failure), by: "worker" });
+      const { random } = engine;
+      const step = (task: Task, nowMs: number): Step => ({
+        payload: afterFailedAttempt(task, failure, { nowMs, random }),
+        by: "worker",
+      });
       return { task: await settle(tasks, leaseOf(request), "fail", step, context) };
     },
 
@@ -112,7 +111,7 @@ async function settle(
   tasks: TasksContext,
   lease: Lease,
   by: Settlement,
-  step: (task: Task) => Step,
+  step: (task: Task, nowMs: number) => Step,
   context: HandlerContext,
 ): Promise<Task> {
   const caller = await callerOf(tasks, context);
@@ -120,7 +119,7 @@ async function settle(
     requireDelegate(caller, before);
     if (isSettledBy(before, lease, by)) return { record: before, events: [] };
     requireLease(before, lease);
-    return advance(before, { ...step(before.task), settles: by }, nowMs);
+    return advance(before, { ...step(before.task, nowMs), settles: by }, nowMs);
   });
   return readWhole(tasks, record.task.id);
 }
@@ -137,10 +136,4 @@ function failureOfRequest({ failure }: { failure?: TaskFailure | undefined }): T
 
 function leaseExpiry({ hold }: TaskRecord) {
   return hold === undefined ? {} : { leaseExpireTime: toTimestamp(hold.leaseExpireMs) };
-}
-
-/** Why a worker has to stop: the failure's word and message, or the status of a task that ended well. */
-function endReason({ status, failure }: Task): string {
-  if (failure === undefined) return statusName(status).toUpperCase();
-  return failure.message === "" ? failure.reason : `${failure.reason}: ${failure.message}`;
 }

@@ -1,10 +1,10 @@
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { TaskStatus, type TaskVerification } from "@depute/contracts/depute/tasks/v1/task_pb";
-import { ErrorReason } from "@depute/core";
+import { ErrorReason, fromTimestamp } from "@depute/core";
 import { applyEvent, failureOf, nextEvent, type TaskPayload } from "./apply-event.ts";
 import { type Limit, limitsMs, passedDeadline } from "./limits.ts";
-import type { Settlement, TaskRecord } from "./record.ts";
-import { afterFailedAttempt } from "./retry.ts";
+import type { Hold, Settlement, TaskRecord } from "./record.ts";
+import { afterFailedAttempt, type Circumstances } from "./retry.ts";
 import { type Actor, isHeld } from "./state-machine.ts";
 
 /** A task that has moved on, and the events that moved it, in order. */
@@ -50,9 +50,22 @@ export function advance(record: TaskRecord, step: Step, nowMs: number): Advance 
     };
   }
   const settled = step.settles === undefined ? record.settled : { by: step.settles, epoch: record.epoch };
-  const hold = isHeld(task.status) ? record.hold : undefined;
-  const queuedMs = task.status === TaskStatus.PENDING ? nowMs : record.queuedMs;
+  const hold = isHeld(task.status) ? holdAfter(record, step, nowMs) : undefined;
+  const queuedMs = task.status === TaskStatus.PENDING ? availableMs(step.payload, nowMs) : record.queuedMs;
   return { record: { ...next, hold, settled, queuedMs }, events: [event] };
+}
+
+/** From when on a task that waits may be taken. */
+function availableMs(payload: TaskPayload, nowMs: number): number {
+  if (payload.case !== "requeued" || payload.value.availableTime === undefined) return nowMs;
+  return Math.max(nowMs, fromTimestamp(payload.value.availableTime));
+}
+
+/** The hold of a worker that goes on: the time that it waited for an answer is not its own. */
+function holdAfter({ task, hold }: TaskRecord, { payload }: Step, nowMs: number): Hold | undefined {
+  if (hold === undefined || payload.case !== "inputProvided" || task.questionTime === undefined) return hold;
+  const waitedMs = Math.max(0, nowMs - fromTimestamp(task.questionTime));
+  return { ...hold, attemptDeadlineMs: hold.attemptDeadlineMs + waitedMs };
 }
 
 /** The record after a sign of life of its worker. */
@@ -65,12 +78,13 @@ export function extendLease(record: TaskRecord, nowMs: number): TaskRecord {
  * Moves a task on by the time limits that have passed. Everything that changes a task begins with this, so that a limit
  * holds to the millisecond, however late the timekeeper comes.
  */
-export function advanceByTime(record: TaskRecord, nowMs: number): Advance {
+export function advanceByTime(record: TaskRecord, circumstances: Circumstances): Advance {
+  const { nowMs } = circumstances;
   const events: TaskEvent[] = [];
   let current = record;
   // A lost attempt may be followed by one more limit, that of the whole task; nothing follows that.
   for (let deadline = passedDeadline(current, nowMs); deadline !== undefined; ) {
-    const step = { payload: payloadOf(current, deadline.limit), by: "clock" } as const;
+    const step = { payload: payloadOf(current, deadline.limit, circumstances), by: "clock" } as const;
     const advanced = advance(current, step, nowMs);
     current = advanced.record;
     events.push(...advanced.events);
@@ -79,7 +93,7 @@ export function advanceByTime(record: TaskRecord, nowMs: number): Advance {
   return { record: current, events };
 }
 
-function payloadOf({ task }: TaskRecord, limit: Limit): TaskPayload {
+function payloadOf({ task }: TaskRecord, limit: Limit, circumstances: Circumstances): TaskPayload {
   switch (limit) {
     case "total":
       return expired("the task was not finished within its total limit");
@@ -89,11 +103,13 @@ function payloadOf({ task }: TaskRecord, limit: Limit): TaskPayload {
       return afterFailedAttempt(
         task,
         failureOf(ErrorReason.TASK_TIMEOUT, "the attempt was not finished within its limit", true),
+        circumstances,
       );
     case "heartbeat":
       return afterFailedAttempt(
         task,
         failureOf(ErrorReason.LEASE_LOST, "the worker fell silent for longer than the heartbeat limit", true),
+        circumstances,
       );
   }
 }

@@ -12,6 +12,8 @@ const cancelled = { case: "cancelled", value: create(TaskCancelledSchema, { reas
 const progress = { case: "progress", value: create(TaskProgressSchema, { processed: 1 }) } as const;
 const rejected = { case: "rejected", value: failureOf("BUSY", "") } as const;
 
+const NOW = { nowMs: T0, random: () => 0 };
+
 describe("the fold", () => {
   test("numbers events from 1 and never goes back in time", () => {
     const { task } = accepted(pending(), T0 - 5000);
@@ -72,7 +74,7 @@ describe("attempts", () => {
     [false, 1, 2, "failed"],
   ])("retryable %s, attempt %d of %d: %s", (retryable, attempt, attempts, payload) => {
     const task = { ...pending({ retry: { maxAttempts: attempts } }).task, attempt };
-    expect(afterFailedAttempt(task, failureOf("BROKEN", "", retryable)).case).toBe(payload);
+    expect(afterFailedAttempt(task, failureOf("BROKEN", "", retryable), NOW).case).toBe(payload);
   });
 
   test("what is given back does not count as an attempt", () => {

@@ -2,26 +2,49 @@ import { create } from "@bufbuild/protobuf";
 import { type TaskEvent, TaskEventSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { type Task, TaskFailureSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { type ErrorReason, fromTimestamp, reasonName, toTimestamp } from "@depute/core";
-import { type Actor, canTransition, isTerminal, stateConflict } from "./state-machine.ts";
+import { type Actor, canTransition, isHeld, isTerminal, stateConflict } from "./state-machine.ts";
 
 /** What happened, without when and where in the log. */
 export type TaskPayload = Exclude<TaskEvent["payload"], { case: undefined }>;
 
-/** The status that each payload leads to; a report leaves the task running. */
-const STATUS_AFTER: Record<TaskPayload["case"], TaskStatus> = {
+/** The payloads that change the status, and to what. */
+const MOVES = {
   created: TaskStatus.PENDING,
   accepted: TaskStatus.ACCEPTED,
   started: TaskStatus.RUNNING,
-  progress: TaskStatus.RUNNING,
-  partial: TaskStatus.RUNNING,
   requeued: TaskStatus.PENDING,
+  suspended: TaskStatus.SUSPENDED,
+  resumed: TaskStatus.PENDING,
+  inputRequired: TaskStatus.INPUT_REQUIRED,
+  inputProvided: TaskStatus.RUNNING,
   completed: TaskStatus.COMPLETED,
   failed: TaskStatus.FAILED,
   cancelled: TaskStatus.CANCELLED,
   rejected: TaskStatus.REJECTED,
   expired: TaskStatus.EXPIRED,
   revoked: TaskStatus.REVOKED,
+} as const satisfies Partial<Record<TaskPayload["case"], TaskStatus>>;
+
+interface Note {
+  readonly by: Actor;
+  readonly within: readonly TaskStatus[];
+}
+
+/** The payloads that leave the status as it is: who writes them, and in which statuses. */
+const NOTES: Record<Exclude<TaskPayload["case"], keyof typeof MOVES>, Note> = {
+  progress: { by: "worker", within: [TaskStatus.RUNNING] },
+  partial: { by: "worker", within: [TaskStatus.RUNNING] },
+  checkpointed: { by: "worker", within: [TaskStatus.RUNNING, TaskStatus.INPUT_REQUIRED] },
+  suspensionRequested: { by: "delegator", within: [TaskStatus.RUNNING, TaskStatus.INPUT_REQUIRED] },
 };
+
+function isMove(name: TaskPayload["case"]): name is keyof typeof MOVES {
+  return name in MOVES;
+}
+
+function statusAfter(task: Task, { case: name }: TaskPayload): TaskStatus {
+  return isMove(name) ? MOVES[name] : task.status;
+}
 
 /**
  * The next event of a task's log. Times in a log never go back, whatever the clocks of the processes do.
@@ -29,8 +52,8 @@ const STATUS_AFTER: Record<TaskPayload["case"], TaskStatus> = {
  * @throws DeputeError TASK_STATE_CONFLICT when the table has no such transition for this actor
  */
 export function nextEvent(task: Task, payload: TaskPayload, by: Actor, nowMs: number): TaskEvent {
-  const status = STATUS_AFTER[payload.case];
   checkTransition(task, payload, by);
+  const status = statusAfter(task, payload);
   const lastMs = task.updateTime === undefined ? nowMs : fromTimestamp(task.updateTime);
   return create(TaskEventSchema, {
     taskId: task.id,
@@ -60,9 +83,18 @@ export function applyEvent(task: Task, event: TaskEvent): Task {
     after.updateTime = event.eventTime;
     if (isTerminal(event.status)) after.endTime = event.eventTime;
   }
+  if (event.status !== event.previousStatus) forgetInterruptions(after);
   if (event.verification !== undefined) after.verification = event.verification;
   applyPayload(after, payload, event);
   return after;
+}
+
+/** What is asked of one attempt, or by it, is over when its status is. */
+function forgetInterruptions(after: Task): void {
+  delete after.question;
+  delete after.questionTime;
+  if (!isHeld(after.status)) delete after.suspensionRequest;
+  if (isTerminal(after.status)) after.checkpointAvailable = false;
 }
 
 function applyPayload(after: Task, payload: TaskPayload, event: TaskEvent): void {
@@ -79,6 +111,22 @@ function applyPayload(after: Task, payload: TaskPayload, event: TaskEvent): void
     case "progress":
       after.progress = payload.value;
       return;
+    case "checkpointed":
+      after.checkpointAvailable = true;
+      return;
+    case "suspensionRequested":
+      after.suspensionRequest = payload.value.reason;
+      return;
+    case "inputRequired":
+      after.question = payload.value;
+      if (event.eventTime !== undefined) after.questionTime = event.eventTime;
+      return;
+    case "inputProvided":
+      return;
+    case "resumed":
+      if (payload.value.budget !== undefined) after.budget = payload.value.budget;
+      return;
+    case "suspended":
     case "requeued":
       if (!payload.value.attemptCounted) after.attempt = payload.value.attempt - 1;
       return;
@@ -102,13 +150,18 @@ function applyPayload(after: Task, payload: TaskPayload, event: TaskEvent): void
 }
 
 function checkTransition(task: Task, payload: TaskPayload, by?: Actor): void {
-  const to = STATUS_AFTER[payload.case];
+  const name = payload.case;
+  if (!isMove(name)) {
+    const note = NOTES[name];
+    const legal = note.within.includes(task.status) && (by === undefined || by === note.by);
+    if (!legal) throw stateConflict(task.id, task.status, note.within[0] ?? TaskStatus.RUNNING);
+    return;
+  }
+  const to = MOVES[name];
   const legal =
-    payload.case === "created"
+    name === "created"
       ? task.status === TaskStatus.UNSPECIFIED && (by === undefined || by === "delegator")
-      : payload.case === "progress" || payload.case === "partial"
-        ? task.status === TaskStatus.RUNNING && (by === undefined || by === "worker")
-        : canTransition(task.status, to, by);
+      : canTransition(task.status, to, by);
   if (!legal) throw stateConflict(task.id, task.status, to);
 }
 

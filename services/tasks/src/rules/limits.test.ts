@@ -30,12 +30,14 @@ describe("limits in force", () => {
   });
 });
 
+const at = (nowMs: number) => ({ nowMs, random: () => 0 });
+
 describe("the next deadline", () => {
   const all = limits({ total: 10_000, queue: 3000, attempt: 4000, heartbeat: 1000 });
 
   test("of a waiting task is its queue limit, counted from when it began to wait", () => {
     expect(nextDeadline(pending({ limits: all }))).toEqual({ limit: "queue", atMs: T0 + 3000 });
-    const requeued = advanceByTime(accepted(pending({ limits: all }), T0 + 500), T0 + 1500).record;
+    const requeued = advanceByTime(accepted(pending({ limits: all }), T0 + 500), at(T0 + 1500)).record;
     expect(statusName(requeued.task.status)).toBe("pending");
     expect(nextDeadline(requeued)).toEqual({ limit: "queue", atMs: T0 + 4500 });
   });
@@ -90,7 +92,7 @@ describe("time that passes", () => {
     ],
     ["nothing yet", () => pending({ limits: short }), 2999, [], undefined],
   ])("%s", (_name, record, afterMs, statuses, reason) => {
-    const { record: after, events } = advanceByTime(record(), clock.now() + afterMs);
+    const { record: after, events } = advanceByTime(record(), at(clock.now() + afterMs));
     expect(events.map((event) => statusName(event.status))).toEqual(statuses);
     expect(after.task.failure?.reason).toBe(reason);
   });

@@ -7,7 +7,7 @@ import {
   TaskStatus,
 } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { fromTimestamp } from "@depute/core";
-import type { TaskRecord } from "./record.ts";
+import type { Hold, TaskRecord } from "./record.ts";
 import { isHeld, isTerminal } from "./state-machine.ts";
 
 const HOUR_MS = 3_600_000;
@@ -77,13 +77,23 @@ export function nextDeadline(record: TaskRecord): Deadline | undefined {
     candidates.push({ limit: "queue", atMs: record.queuedMs + limitsMs(task).queue });
   }
   if (isHeld(task.status) && hold !== undefined) {
-    candidates.push({ limit: "attempt", atMs: hold.attemptDeadlineMs });
+    // Whoever waits for an answer does not use up its time.
+    if (task.status !== TaskStatus.INPUT_REQUIRED) {
+      candidates.push({ limit: "attempt", atMs: hold.attemptDeadlineMs });
+    }
     candidates.push({ limit: "heartbeat", atMs: hold.leaseExpireMs });
   }
   return candidates.reduce<Deadline | undefined>(
     (first, next) => (first === undefined || next.atMs < first.atMs ? next : first),
     undefined,
   );
+}
+
+/** When the attempt, or the whole task, has taken too long; epoch milliseconds. */
+export function workDeadlineMs({ expireTime }: Task, { attemptDeadlineMs }: Hold): number {
+  return expireTime === undefined
+    ? attemptDeadlineMs
+    : Math.min(attemptDeadlineMs, fromTimestamp(expireTime));
 }
 
 /** The deadline that has passed at a time, if one has. */

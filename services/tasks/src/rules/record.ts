@@ -11,7 +11,7 @@ export interface Hold {
 }
 
 /** The calls by which a worker ends its hold. */
-export type Settlement = "complete" | "fail" | "reject" | "release";
+export type Settlement = "complete" | "fail" | "reject" | "release" | "suspend";
 
 /** What is known of a task: its log's fold, and what the log does not say. */
 export interface TaskRecord {
@@ -23,7 +23,7 @@ export interface TaskRecord {
   readonly epoch: number;
   /** Present while a worker holds it. */
   readonly hold: Hold | undefined;
-  /** Since when it waits, or last waited, for a worker; epoch milliseconds. */
+  /** Since when a worker may take it, or might have; epoch milliseconds, ahead of the clock while it backs off. */
   readonly queuedMs: number;
   /** How the last hold that a worker itself ended was ended, and its epoch; repeating that call is answered again. */
   readonly settled: { readonly by: Settlement; readonly epoch: number } | undefined;

@@ -30,9 +30,9 @@ const PICTURE: Record<string, string[]> = {
     "expired",
     "revoked",
   ],
-  suspended: ["running", "failed", "cancelled", "expired", "revoked"],
-  input_required: ["running", "failed", "cancelled", "expired", "revoked"],
-  in_review: ["completed", "running", "failed", "cancelled", "expired", "revoked"],
+  suspended: ["pending", "failed", "cancelled", "expired", "revoked"],
+  input_required: ["running", "pending", "suspended", "failed", "cancelled", "expired", "revoked"],
+  in_review: ["completed", "pending", "failed", "cancelled", "expired", "revoked"],
   completed: [],
   rejected: [],
   failed: [],
@@ -68,6 +68,12 @@ describe("the table of transitions", () => {
     ["delegator", TaskStatus.RUNNING, TaskStatus.CANCELLED, true],
     ["clock", TaskStatus.RUNNING, TaskStatus.PENDING, true],
     ["delegator", TaskStatus.RUNNING, TaskStatus.PENDING, false],
+    ["worker", TaskStatus.RUNNING, TaskStatus.SUSPENDED, true],
+    ["delegator", TaskStatus.RUNNING, TaskStatus.SUSPENDED, false],
+    ["delegator", TaskStatus.SUSPENDED, TaskStatus.PENDING, true],
+    ["worker", TaskStatus.SUSPENDED, TaskStatus.PENDING, false],
+    ["delegator", TaskStatus.INPUT_REQUIRED, TaskStatus.RUNNING, true],
+    ["worker", TaskStatus.INPUT_REQUIRED, TaskStatus.RUNNING, false],
     ["clock", TaskStatus.PENDING, TaskStatus.EXPIRED, true],
     ["worker", TaskStatus.PENDING, TaskStatus.EXPIRED, false],
     ["authority", TaskStatus.ACCEPTED, TaskStatus.REVOKED, true],
@@ -77,8 +83,8 @@ describe("the table of transitions", () => {
     expect(canTransition(from, to, actor)).toBe(allowed);
   });
 
-  test("a worker holds accepted and running tasks, no others", () => {
-    expect(ALL.filter(isHeld).map(statusName)).toEqual(["accepted", "running"]);
+  test("a worker holds accepted and running tasks, and those that wait for an answer", () => {
+    expect(ALL.filter(isHeld).map(statusName)).toEqual(["accepted", "running", "input_required"]);
   });
 
   test("the refusal names both statuses", () => {

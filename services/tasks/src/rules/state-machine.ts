@@ -30,7 +30,7 @@ export const OPEN_STATUSES = [PENDING, ACCEPTED, RUNNING, SUSPENDED, INPUT_REQUI
 export const TERMINAL_STATUSES = [COMPLETED, REJECTED, FAILED, CANCELLED, EXPIRED, REVOKED] as const;
 
 /** The statuses in which a worker holds the task under a lease. */
-export const HELD_STATUSES = [ACCEPTED, RUNNING] as const;
+export const HELD_STATUSES = [ACCEPTED, RUNNING, INPUT_REQUIRED] as const;
 
 /** Every transition that there is. Creation is not one: a task begins as PENDING. */
 export const TRANSITIONS: readonly Transition[] = [
@@ -40,12 +40,15 @@ export const TRANSITIONS: readonly Transition[] = [
   { from: ACCEPTED, to: REJECTED, by: ["worker"] },
   { from: ACCEPTED, to: PENDING, by: ["worker", "clock"] },
   { from: RUNNING, to: PENDING, by: ["worker", "clock"] },
-  { from: RUNNING, to: SUSPENDED, by: ["delegator"] },
-  { from: SUSPENDED, to: RUNNING, by: ["delegator"] },
+  { from: RUNNING, to: SUSPENDED, by: ["worker", "clock"] },
+  // Nobody holds a suspended task, nor one whose result is looked at: to go on, it needs a worker first.
+  { from: SUSPENDED, to: PENDING, by: ["delegator"] },
   { from: RUNNING, to: INPUT_REQUIRED, by: ["worker"] },
   { from: INPUT_REQUIRED, to: RUNNING, by: ["delegator"] },
+  { from: INPUT_REQUIRED, to: PENDING, by: ["worker", "clock"] },
+  { from: INPUT_REQUIRED, to: SUSPENDED, by: ["worker", "clock"] },
   { from: RUNNING, to: IN_REVIEW, by: ["worker"] },
-  { from: IN_REVIEW, to: RUNNING, by: ["overseer"] },
+  { from: IN_REVIEW, to: PENDING, by: ["overseer"] },
   { from: IN_REVIEW, to: COMPLETED, by: ["overseer"] },
   { from: RUNNING, to: COMPLETED, by: ["worker"] },
   ...OPEN_STATUSES.flatMap((from): Transition[] => [

@@ -7,6 +7,18 @@ export const MAX_VALUE_BYTES = 1024 * 1024;
 /** Bytes that a preliminary result may have as JSON. */
 export const MAX_PARTIAL_BYTES = 256 * 1024;
 
+/** Bytes that a checkpoint may have as JSON. */
+export const MAX_CHECKPOINT_BYTES = 512 * 1024;
+
+/** Bytes that the details of a question may have as JSON. */
+export const MAX_QUESTION_BYTES = 32 * 1024;
+
+/** Bytes that an answer to a question may have as JSON. */
+export const MAX_ANSWER_BYTES = 64 * 1024;
+
+/** Bytes that all answers of a task may have together, as they are stored; they travel in one assignment. */
+export const MAX_ANSWERS_BYTES = 256 * 1024;
+
 /**
  * Deepest nesting of objects and arrays. A level costs up to three levels of protobuf, and readers in every language
  * stop at a hundred.

@@ -82,5 +82,32 @@ CREATE TABLE cursors (
 );
 `;
 
+const INTERRUPTIONS = `
+CREATE TABLE task_checkpoints (
+  task_id TEXT PRIMARY KEY,
+  digest TEXT NOT NULL,
+  checkpoint BLOB NOT NULL
+);
+
+CREATE TABLE task_provided_inputs (
+  task_id TEXT NOT NULL,
+  number BIGINT NOT NULL,
+  input BLOB NOT NULL,
+  PRIMARY KEY (task_id, number)
+);
+
+CREATE TABLE task_commands (
+  caller TEXT NOT NULL,
+  request_id TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  task_id TEXT NOT NULL,
+  PRIMARY KEY (caller, request_id)
+);
+CREATE INDEX task_commands_by_task ON task_commands (task_id);
+`;
+
 /** The tables of the tasks service. Status 1 is TASK_STATUS_PENDING. */
-export const MIGRATIONS: readonly Migration[] = [{ id: 1, name: "tasks", sql: TASKS }];
+export const MIGRATIONS: readonly Migration[] = [
+  { id: 1, name: "tasks", sql: TASKS },
+  { id: 2, name: "interruptions", sql: INTERRUPTIONS },
+];

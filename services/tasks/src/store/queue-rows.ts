@@ -14,9 +14,9 @@ interface Waiting {
 }
 
 // Written into the statement: a partial index is used only when its condition stands there.
-const WAITING = `status = ${TaskStatus.PENDING} AND next_deadline_ms > ?`;
+const WAITING = `status = ${TaskStatus.PENDING} AND queued_ms <= ? AND next_deadline_ms > ?`;
 
-/** Ids of tasks that wait for this worker and whose time has not passed, oldest first. */
+/** Ids of tasks that wait for this worker, may be taken by now, and whose time has not passed, oldest first. */
 export async function waitingTasks(
   tx: ReadTx,
   { agentId, capabilityIds }: QueueFilter,
@@ -27,7 +27,7 @@ export async function waitingTasks(
     const rows = await tx.all<Waiting>(
       `SELECT task_id, create_ms FROM tasks WHERE agent_id = ? AND ${WAITING}
        ORDER BY create_ms, task_id LIMIT ?`,
-      [agentId, nowMs, limit],
+      [agentId, nowMs, nowMs, limit],
     );
     return rows.map((row) => row.task_id);
   }
@@ -37,7 +37,7 @@ export async function waitingTasks(
       ...(await tx.all<Waiting>(
         `SELECT task_id, create_ms FROM tasks WHERE agent_id = ? AND capability_id = ? AND ${WAITING}
          ORDER BY create_ms, task_id LIMIT ?`,
-        [agentId, capabilityId, nowMs, limit],
+        [agentId, capabilityId, nowMs, nowMs, limit],
       )),
     );
   }

@@ -49,3 +49,31 @@ export async function insertReport(
 export async function deleteReports(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("DELETE FROM task_reports WHERE task_id = ?", [taskId]);
 }
+
+/** Names a call that changes a task that is there. */
+export interface CommandKey {
+  readonly caller: string;
+  readonly requestId: string;
+}
+
+/** The digest of what a call of this name asked for, and of which task. */
+export async function findCommand(tx: ReadTx, { caller, requestId }: CommandKey) {
+  return tx.get<{ digest: string; task_id: string }>(
+    "SELECT digest, task_id FROM task_commands WHERE caller = ? AND request_id = ?",
+    [caller, requestId],
+  );
+}
+
+export async function insertCommand(
+  tx: WriteTx,
+  { caller, requestId }: CommandKey,
+  digest: string,
+  taskId: string,
+): Promise<void> {
+  await tx.run("INSERT INTO task_commands (caller, request_id, digest, task_id) VALUES (?, ?, ?, ?)", [
+    caller,
+    requestId,
+    digest,
+    taskId,
+  ]);
+}

@@ -2,6 +2,7 @@ import { create, fromJson, toJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { type Task, TaskSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { WorkerDirective } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { reasonName } from "@depute/core";
 import { reasonOf } from "@depute/service";
 import fc from "fast-check";
@@ -10,7 +11,7 @@ import { claim } from "../claim.ts";
 import { applyEvent } from "../rules/apply-event.ts";
 import { isTerminal } from "../rules/state-machine.ts";
 import type { Bench } from "./bench.ts";
-import { MODEL_ATTEMPTS, MODEL_LIMITS, ModelTask, type WorkerCall } from "./model.ts";
+import { type DelegatorCall, MODEL_ATTEMPTS, MODEL_LIMITS, ModelTask, type WorkerCall } from "./model.ts";
 import { draftOf, limits } from "./tasks.ts";
 
 /** What should be: tasks in the order of their creation, and every lease that was ever given out. */
@@ -37,6 +38,10 @@ const WORK: fc.Arbitrary<Command> = fc
       "reject",
       "release",
       "heartbeat",
+      "heartbeat",
+      "checkpoint",
+      "suspend",
+      "ask",
     ),
     fc.nat(6),
   )
@@ -48,7 +53,12 @@ export const COMMANDS: fc.Arbitrary<Command>[] = [
   fc.integer({ min: 1, max: 3 }).map((limit) => command(`claim ${limit}`, (m, b) => claimTasks(m, b, limit))),
   // Most of what happens is the work itself.
   ...[1, 2, 3, 4].map(() => WORK),
-  fc.nat(3).map((back) => command(`cancel ${back}`, (m, b) => cancelTask(m, b, back))),
+  fc
+    .tuple(
+      fc.constantFrom<DelegatorCall>("cancel", "interrupt", "resume", "resume", "answer", "answer"),
+      fc.nat(3),
+    )
+    .map(([call, back]) => command(`${call} ${back}`, (m, b) => callDelegator(m, b, call, back))),
   fc
     .constantFrom(1, 1000, 4999, 5000, 9000, 21_000)
     .map((ms) => command(`pass ${ms}`, (m, b) => pass(m, b, ms))),
@@ -91,7 +101,14 @@ async function callWorker(model: Model, bench: Bench, call: WorkerCall, back: nu
   const { workers } = bench;
   const calls: Record<WorkerCall, () => Promise<unknown>> = {
     start: () => workers.startAssignment({ lease }),
-    heartbeat: () => workers.heartbeatAssignment({ lease }),
+    heartbeat: async () => {
+      const { directive } = await workers.heartbeatAssignment({ lease });
+      const goOn = task.interrupted ? WorkerDirective.SUSPEND : WorkerDirective.CONTINUE;
+      expect(directive).toBe(task.over ? WorkerDirective.STOP : goOn);
+    },
+    checkpoint: () => workers.saveCheckpoint({ lease, checkpoint: checkpointOf(task) }),
+    suspend: () => workers.suspendAssignment({ lease }),
+    ask: () => workers.requestInput({ lease, question: { prompt: "which?" } }),
     progress: () => workers.reportProgress({ lease, progress: { processed: task.log.length } }),
     complete: () => workers.completeAssignment({ lease, output: { full: OUTPUT } }),
     fail: () => workers.failAssignment({ lease, failure }),
@@ -99,24 +116,33 @@ async function callWorker(model: Model, bench: Bench, call: WorkerCall, back: nu
     reject: () => workers.rejectAssignment({ lease, failure }),
     release: () => workers.releaseAssignment({ lease }),
   };
-  const answer = await calls[call]().then(
+  expect(await outcomeOf(calls[call]()), `${call} under ${lease.epoch} of ${task.epoch}`).toBe(outcome);
+}
+
+/** One that was never saved before. */
+function checkpointOf({ log }: ModelTask) {
+  return fromJson(ValueSchema, log.length);
+}
+
+async function callDelegator(model: Model, bench: Bench, call: DelegatorCall, back: number): Promise<void> {
+  const [taskId, task] = [...model.tasks].at(-1 - (back % Math.max(1, model.tasks.size))) ?? [];
+  if (taskId === undefined || task === undefined) return;
+  const { tasks } = bench;
+  const requestId = `command ${++model.created}`;
+  const calls: Record<DelegatorCall, () => Promise<unknown>> = {
+    cancel: () => tasks.cancelTask({ taskId }),
+    interrupt: () => tasks.suspendTask({ taskId }),
+    resume: () => tasks.resumeTask({ taskId, requestId }),
+    answer: () => tasks.provideInput({ taskId, requestId, input: OUTPUT }),
+  };
+  expect(await outcomeOf(calls[call]()), call).toBe(task.delegate(call, bench.clock.now()));
+}
+
+async function outcomeOf(call: Promise<unknown>): Promise<string> {
+  return call.then(
     () => "ok",
     (error: unknown) => reasonName(reasonOf(error) ?? 0),
   );
-  expect(answer, `${call} under ${lease.epoch} of ${task.epoch}`).toBe(outcome);
-}
-
-async function cancelTask(model: Model, bench: Bench, back: number): Promise<void> {
-  const [taskId, task] = [...model.tasks].at(-1 - (back % Math.max(1, model.tasks.size))) ?? [];
-  if (taskId === undefined || task === undefined) return;
-  const cancelled = await bench.tasks.cancelTask({ taskId }).then(
-    () => true,
-    (error: unknown) => {
-      expect(reasonName(reasonOf(error) ?? 0)).toBe("TASK_NOT_CANCELLABLE");
-      return false;
-    },
-  );
-  expect(cancelled).toBe(task.cancel());
 }
 
 async function pass(model: Model, bench: Bench, ms: number): Promise<void> {

@@ -1,6 +1,17 @@
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 
-const { PENDING, ACCEPTED, RUNNING, COMPLETED, REJECTED, FAILED, CANCELLED, EXPIRED } = TaskStatus;
+const {
+  PENDING,
+  ACCEPTED,
+  RUNNING,
+  SUSPENDED,
+  INPUT_REQUIRED,
+  COMPLETED,
+  REJECTED,
+  FAILED,
+  CANCELLED,
+  EXPIRED,
+} = TaskStatus;
 
 /** The limits of the model's tasks, milliseconds. */
 export const MODEL_LIMITS = { total: 60_000, queue: 20_000, attempt: 15_000, heartbeat: 5000 };
@@ -17,7 +28,13 @@ export type WorkerCall =
   | "break"
   | "reject"
   | "release"
-  | "heartbeat";
+  | "heartbeat"
+  | "checkpoint"
+  | "suspend"
+  | "ask";
+
+/** What a delegator does to a task that is there. */
+export type DelegatorCall = "cancel" | "interrupt" | "resume" | "answer";
 
 /**
  * A task as it should behave, written from the description of the life cycle alone: one variable for each thing that
@@ -34,6 +51,8 @@ export class ModelTask {
   #leaseUntilMs = 0;
   #attemptUntilMs = 0;
   #settled = "";
+  #interrupted = false;
+  #askedMs = 0;
 
   constructor(nowMs: number) {
     this.#endsMs = nowMs + MODEL_LIMITS.total;
@@ -45,17 +64,28 @@ export class ModelTask {
   }
 
   get held(): boolean {
-    return this.status === ACCEPTED || this.status === RUNNING;
+    return this.status === ACCEPTED || this.status === RUNNING || this.status === INPUT_REQUIRED;
+  }
+
+  /** Whether the worker is to let go. */
+  get interrupted(): boolean {
+    return this.#interrupted;
   }
 
   passTime(nowMs: number): void {
     while (!this.over) {
-      const worker = Math.min(this.#leaseUntilMs, this.#attemptUntilMs);
-      const next = Math.min(this.#endsMs, this.held ? worker : this.#waitsUntilMs);
+      const next = Math.min(this.#endsMs, this.#patienceEndsMs());
       if (next > nowMs) return;
       if (!this.held || this.#endsMs <= next) this.#become(EXPIRED);
       else this.#loseAttempt(nowMs);
     }
+  }
+
+  /** When whoever the task waits for has taken too long. */
+  #patienceEndsMs(): number {
+    if (this.status === PENDING) return this.#waitsUntilMs;
+    if (this.status === INPUT_REQUIRED) return this.#leaseUntilMs;
+    return this.held ? Math.min(this.#leaseUntilMs, this.#attemptUntilMs) : Number.POSITIVE_INFINITY;
   }
 
   claim(nowMs: number): void {
@@ -66,10 +96,29 @@ export class ModelTask {
     this.#become(ACCEPTED);
   }
 
-  /** @returns whether it could be cancelled, or was so already */
-  cancel(): boolean {
-    if (!this.over) this.#become(CANCELLED);
-    return this.status === CANCELLED;
+  delegate(call: DelegatorCall, nowMs: number): string {
+    const { status } = this;
+    switch (call) {
+      case "cancel":
+        if (!this.over) this.#become(CANCELLED);
+        return this.status === CANCELLED ? "ok" : "TASK_NOT_CANCELLABLE";
+      case "interrupt":
+        if (status === SUSPENDED || this.#interrupted) return "ok";
+        if (status !== RUNNING && status !== INPUT_REQUIRED) return "TASK_STATE_CONFLICT";
+        this.#become(status);
+        this.#interrupted = true;
+        return "ok";
+      case "resume":
+        if (status !== SUSPENDED) return "TASK_NOT_RESUMABLE";
+        this.#waitsUntilMs = nowMs + MODEL_LIMITS.queue;
+        this.#become(PENDING);
+        return "ok";
+      case "answer":
+        if (status !== INPUT_REQUIRED) return "TASK_STATE_CONFLICT";
+        this.#attemptUntilMs += nowMs - this.#askedMs;
+        this.#become(RUNNING);
+        return "ok";
+    }
   }
 
   call(call: WorkerCall, epoch: number, nowMs: number): Outcome {
@@ -82,7 +131,7 @@ export class ModelTask {
         this.#leaseUntilMs = nowMs + MODEL_LIMITS.heartbeat;
         return "ok";
       case "start":
-        if (!running) this.#become(RUNNING);
+        if (this.status === ACCEPTED) this.#become(RUNNING);
         this.#leaseUntilMs = nowMs + MODEL_LIMITS.heartbeat;
         return "ok";
       case "progress":
@@ -94,8 +143,26 @@ export class ModelTask {
         if (!running) return "TASK_STATE_CONFLICT";
         this.#settle("complete", COMPLETED);
         return "ok";
+      case "checkpoint":
+        if (this.status === ACCEPTED) return "TASK_STATE_CONFLICT";
+        this.#become(this.status);
+        this.#leaseUntilMs = nowMs + MODEL_LIMITS.heartbeat;
+        return "ok";
+      case "ask":
+        if (this.status === ACCEPTED) return "TASK_STATE_CONFLICT";
+        if (running) {
+          this.#askedMs = nowMs;
+          this.#become(INPUT_REQUIRED);
+        }
+        this.#leaseUntilMs = nowMs + MODEL_LIMITS.heartbeat;
+        return "ok";
+      case "suspend":
+        if (this.status === ACCEPTED) return "TASK_STATE_CONFLICT";
+        this.attempt--;
+        this.#settle("suspend", SUSPENDED);
+        return "ok";
       case "reject":
-        if (running) return "TASK_STATE_CONFLICT";
+        if (this.status !== ACCEPTED) return "TASK_STATE_CONFLICT";
         this.#settle("reject", REJECTED);
         return "ok";
       case "break":
@@ -108,14 +175,15 @@ export class ModelTask {
       case "release":
         this.attempt--;
         this.#waitsUntilMs = nowMs + MODEL_LIMITS.queue;
-        this.#settle("release", PENDING);
+        this.#settle("release", this.#interrupted ? SUSPENDED : PENDING);
         return "ok";
     }
   }
 
   #loseAttempt(nowMs: number): void {
     this.#waitsUntilMs = nowMs + MODEL_LIMITS.queue;
-    this.#become(this.attempt < MODEL_ATTEMPTS ? PENDING : FAILED);
+    const again = this.#interrupted ? SUSPENDED : PENDING;
+    this.#become(this.attempt < MODEL_ATTEMPTS ? again : FAILED);
   }
 
   #settle(call: string, status: TaskStatus): void {
@@ -126,5 +194,6 @@ export class ModelTask {
   #become(status: TaskStatus): void {
     this.status = status;
     this.log.push(status);
+    if (!this.held) this.#interrupted = false;
   }
 }

@@ -1,0 +1,236 @@
+import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { type Duration, durationFromMs, durationMs, type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { Client } from "@connectrpc/connect";
+import {
+  TaskFailureSchema,
+  TaskOutputSchema,
+  TaskQuestionSchema,
+  TaskUsageSchema,
+} from "@depute/contracts/depute/tasks/v1/task_pb";
+import {
+  type Assignment,
+  type Lease,
+  WorkerDirective,
+  type WorkerService,
+} from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { delay, endsLease, FIRST_BACKOFF_MS, insist } from "./insist.ts";
+import { type Work, type WorkContext, WorkFailure, type WorkResult, WorkSuspension } from "./work.ts";
+
+/** How often to beat when the assignment does not say, milliseconds. */
+const DEFAULT_BEAT_MS = 10_000;
+
+/** The reason that a running piece of work sees when the worker is stopped. */
+export class Released extends Error {
+  override readonly name = "Released";
+}
+
+/** What the work is interrupted by, at a checkpoint. */
+class Interrupted extends Error {
+  override readonly name = "Interrupted";
+}
+
+/** What work is carried out with. */
+export interface WorkAtHand {
+  readonly calls: Client<typeof WorkerService>;
+  readonly work: Work;
+}
+
+/**
+ * Does one piece of work: begins it, keeps its lease, and ends it as the work ends, or is told to.
+ *
+ * @param stop ends the work; with a Released, the task is given back
+ */
+export async function carryOut(
+  { calls, work }: WorkAtHand,
+  assignment: Assignment,
+  lease: Lease,
+  stop: AbortController,
+): Promise<void> {
+  if (assignment.task === undefined) return;
+  const run = new Run(calls, assignment, lease, stop);
+  await run.begin();
+  const over = new AbortController();
+  const beating = run.beat(over.signal);
+  try {
+    const { input } = assignment.task;
+    const result = await work(input === undefined ? null : toJson(ValueSchema, input), run.context());
+    stop.signal.throwIfAborted();
+    await run.end(() => calls.completeAssignment({ lease, ...completion(result) }));
+  } catch (error) {
+    await run.giveUp(error);
+  } finally {
+    over.abort();
+    await beating;
+  }
+}
+
+class Run {
+  readonly #calls: Client<typeof WorkerService>;
+  readonly #assignment: Assignment;
+  readonly #lease: Lease;
+  readonly #stop: AbortController;
+  readonly #interrupting = new AbortController();
+  /** The delegator's answers, in their order, and who waits for the next one. */
+  readonly #answers: JsonValue[];
+  #answered = () => {};
+
+  constructor(
+    calls: Client<typeof WorkerService>,
+    assignment: Assignment,
+    lease: Lease,
+    stop: AbortController,
+  ) {
+    this.#calls = calls;
+    this.#assignment = assignment;
+    this.#lease = lease;
+    this.#stop = stop;
+    this.#answers = assignment.providedInputs.map((answer) => toJson(ValueSchema, answer));
+  }
+
+  async begin(): Promise<void> {
+    await this.end(() => this.#calls.startAssignment({ lease: this.#lease }));
+  }
+
+  /** A call under the lease, tried again while the platform is away. */
+  async end<T extends object>(call: () => Promise<T>): Promise<T> {
+    return insist(this.#stop.signal, () => this.#under(call()));
+  }
+
+  /** Whatever the platform says to a call under the lease, it says to the work. */
+  async #under<T extends object>(call: Promise<T>): Promise<T> {
+    try {
+      const answer = await call;
+      if ("directive" in answer) this.#heed(answer.directive as WorkerDirective);
+      return answer;
+    } catch (error) {
+      if (endsLease(error)) this.#stop.abort(error);
+      throw error;
+    }
+  }
+
+  #heed(directive: WorkerDirective): void {
+    if (directive === WorkerDirective.STOP) this.#stop.abort(new Error("the task was called off"));
+    if (directive === WorkerDirective.SUSPEND) this.#interrupting.abort(new Interrupted());
+  }
+
+  /** Keeps the lease until the work is over. Each heartbeat is held back until there is something to hear. */
+  async beat(over: AbortSignal): Promise<void> {
+    const beatMs = ms(this.#assignment.heartbeatInterval) ?? DEFAULT_BEAT_MS;
+    const ended = AbortSignal.any([over, this.#stop.signal]);
+    while (!ended.aborted) {
+      const sinceMs = Date.now();
+      const inputsSeen = this.#answers.length;
+      const request = { lease: this.#lease, inputsSeen, wait: durationFromMs(beatMs) };
+      try {
+        const beat = this.#calls.heartbeatAssignment(request, { signal: ended });
+        const { providedInputs } = await this.#under(beat);
+        this.#take(inputsSeen, providedInputs);
+        if (providedInputs.length > 0) continue;
+      } catch {
+        await delay(FIRST_BACKOFF_MS, ended);
+        continue;
+      }
+      await delay(beatMs - (Date.now() - sinceMs), ended);
+    }
+  }
+
+  #take(inputsSeen: number, inputs: readonly Value[]): void {
+    if (inputs.length === 0 || inputsSeen !== this.#answers.length) return;
+    this.#answers.push(...inputs.map((input) => toJson(ValueSchema, input)));
+    this.#answered();
+  }
+
+  context(): WorkContext {
+    const { task, workerToken, checkpoint } = this.#assignment;
+    if (task === undefined) throw new Error("an assignment of no task");
+    const { signal } = this.#stop;
+    const lease = this.#lease;
+    const calls = this.#calls;
+    return {
+      task,
+      workerToken,
+      signal,
+      interrupting: this.#interrupting.signal,
+      saved: checkpoint && toJson(ValueSchema, checkpoint),
+      answers: [...this.#answers],
+      progress: async (processed, total, message = "") => {
+        signal.throwIfAborted();
+        const report = { lease, progress: { processed, total, message }, requestId: crypto.randomUUID() };
+        await this.end(() => calls.reportProgress(report));
+      },
+      partial: async (output, level = "compact") => {
+        signal.throwIfAborted();
+        const value = fromJson(ValueSchema, output);
+        const report = { lease, output: value, resolvedLevel: level, requestId: crypto.randomUUID() };
+        await this.end(() => calls.reportPartial(report));
+      },
+      checkpoint: async (state) => {
+        const saved = { lease, checkpoint: fromJson(ValueSchema, state) };
+        // Work that is given back may still leave to the next attempt what it has.
+        if (signal.reason instanceof Released) await calls.saveCheckpoint(saved);
+        signal.throwIfAborted();
+        await this.end(() => calls.saveCheckpoint(saved));
+        this.#interrupting.signal.throwIfAborted();
+      },
+      ask: (prompt, details) => this.#ask(prompt, details),
+    };
+  }
+
+  async #ask(prompt: string, details: JsonValue | undefined): Promise<JsonValue> {
+    const { signal } = this.#stop;
+    signal.throwIfAborted();
+    const seen = this.#answers.length;
+    const question = create(TaskQuestionSchema, {
+      prompt,
+      ...(details === undefined ? {} : { details: fromJson(ValueSchema, details) }),
+    });
+    await this.end(() => this.#calls.requestInput({ lease: this.#lease, question }));
+    await new Promise<void>((resolve) => {
+      if (this.#answers.length > seen || signal.aborted) return resolve();
+      this.#answered = resolve;
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    signal.throwIfAborted();
+    return this.#answers[seen] as JsonValue;
+  }
+
+  /** Ends work that threw. */
+  async giveUp(error: unknown): Promise<void> {
+    const lease = this.#lease;
+    const { signal } = this.#stop;
+    if (signal.reason instanceof Released) await this.#calls.releaseAssignment({ lease });
+    else if (signal.aborted) return;
+    else if (error instanceof Interrupted) await this.end(() => this.#calls.suspendAssignment({ lease }));
+    else if (error instanceof WorkSuspension) {
+      const checkpoint = error.checkpoint === undefined ? undefined : fromJson(ValueSchema, error.checkpoint);
+      const request = { lease, reason: error.message.slice(0, 1000), ...(checkpoint && { checkpoint }) };
+      await this.end(() => this.#calls.suspendAssignment(request));
+    } else await this.end(() => this.#calls.failAssignment({ lease, failure: failureOf(error) }));
+  }
+}
+
+function ms(duration: Duration | undefined): number | undefined {
+  return duration === undefined ? undefined : durationMs(duration);
+}
+
+function completion(result: WorkResult) {
+  const { output, compact, minimal, tokensUsed = 0, costMicrocents = 0n, attestationId = "" } = result;
+  return {
+    output: create(TaskOutputSchema, {
+      full: fromJson(ValueSchema, output),
+      ...(compact === undefined ? {} : { compact: fromJson(ValueSchema, compact) }),
+      ...(minimal === undefined ? {} : { minimal }),
+    }),
+    usage: create(TaskUsageSchema, { tokensUsed, costMicrocents }),
+    attestationId,
+  };
+}
+
+function failureOf(error: unknown) {
+  const known = error instanceof WorkFailure;
+  return create(TaskFailureSchema, {
+    reason: known ? error.reason : "WORKER_ERROR",
+    message: (error instanceof Error ? error.message : String(error)).slice(0, 2000),
+    retryable: known ? error.retryable : true,
+  });
+}

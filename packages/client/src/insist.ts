@@ -1,0 +1,38 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+
+/** How long to wait before a call is tried again, milliseconds: doubled each time, up to the second. */
+export const FIRST_BACKOFF_MS = 100;
+export const LONGEST_BACKOFF_MS = 5_000;
+
+/**
+ * Tries again while the platform is away. Every call here is idempotent, and a lease that was lost meanwhile ends it.
+ */
+export async function insist<T>(signal: AbortSignal, call: () => Promise<T>): Promise<T> {
+  for (let backoff = FIRST_BACKOFF_MS; ; backoff = Math.min(backoff * 2, LONGEST_BACKOFF_MS)) {
+    try {
+      return await call();
+    } catch (error) {
+      if (signal.aborted || ConnectError.from(error).code !== Code.Unavailable) throw error;
+      await delay(backoff, signal);
+    }
+  }
+}
+
+/** Another worker has the task, it has ended, or it may no longer be worked on. */
+export function endsLease(error: unknown): boolean {
+  const { code } = ConnectError.from(error);
+  return code === Code.Aborted || code === Code.NotFound || code === Code.PermissionDenied;
+}
+
+export function delay(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const timer = setTimeout(done, ms);
+    signal?.addEventListener("abort", done, { once: true });
+    function done() {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", done);
+      resolve();
+    }
+  });
+}

@@ -1,0 +1,71 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
+
+/** What a piece of work is done with. */
+export interface WorkContext {
+  readonly task: Task;
+  /** The DelegateOS token to work under; empty when the delegator gave none. */
+  readonly workerToken: string;
+  /** Aborts when the task was called off or the lease is lost: stop, nothing more is accepted. */
+  readonly signal: AbortSignal;
+  /** Says how far the work has come. */
+  progress(processed: number, total: number, message?: string): Promise<void>;
+  /** Gives a preliminary result. */
+  partial(output: JsonValue, level?: "minimal" | "compact" | "full"): Promise<void>;
+  /** What an earlier attempt saved last; undefined where none did. */
+  readonly saved: JsonValue | undefined;
+  /** What the delegator answered to the questions of earlier attempts. */
+  readonly answers: readonly JsonValue[];
+  /**
+   * Saves what another attempt needs to go on from here. Work that the delegator wants interrupted is interrupted here:
+   * this throws then, and the work has only to let it through.
+   */
+  checkpoint(state: JsonValue): Promise<void>;
+  /** Asks the delegator for something, and waits for the answer. */
+  ask(prompt: string, details?: JsonValue): Promise<JsonValue>;
+  /** Aborts when the delegator wants the work interrupted; the next checkpoint does it. */
+  readonly interrupting: AbortSignal;
+}
+
+/** What a piece of work gives. */
+export interface WorkResult {
+  output: JsonValue;
+  /** A shorter form of the output. */
+  compact?: JsonValue;
+  /** The output in a line of text. */
+  minimal?: string;
+  tokensUsed?: number;
+  /** 1 USD is 100,000,000 microcents. */
+  costMicrocents?: bigint;
+  /** The worker's recorded attestation of the output. */
+  attestationId?: string;
+}
+
+/** A worker is a function from input to result. What it throws fails the attempt; see WorkFailure. */
+export type Work = (input: JsonValue, context: WorkContext) => Promise<WorkResult>;
+
+/** Thrown by work that knows why it fails; anything else thrown is retryable and called WORKER_ERROR. */
+export class WorkFailure extends Error {
+  /** An upper-case word that programs can act on. */
+  readonly reason: string;
+  readonly retryable: boolean;
+
+  constructor(reason: string, message: string, retryable: boolean) {
+    super(message);
+    this.name = "WorkFailure";
+    this.reason = reason;
+    this.retryable = retryable;
+  }
+}
+
+/** Thrown by work that cannot go on for now: the task is suspended until its delegator resumes it. */
+export class WorkSuspension extends Error {
+  /** Replaces the saved checkpoint; undefined keeps it. */
+  readonly checkpoint: JsonValue | undefined;
+
+  constructor(reason: string, checkpoint?: JsonValue) {
+    super(reason);
+    this.name = "WorkSuspension";
+    this.checkpoint = checkpoint;
+  }
+}
