@@ -3,6 +3,7 @@ import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
@@ -16,6 +17,6 @@ import type { ServiceName } from "@depute/service";
 export const FORWARDED: Readonly<Record<ServiceName, readonly DescService[]>> = {
   registry: [AgentService, DiscoveryService],
   tasks: [TaskService, WorkerService],
-  tokens: [TokenService, RevocationService, SpendService],
+  tokens: [TokenService, RevocationService, SpendService, DelegationService],
   verifier: [ContractService, VerificationService, AttestationService, LogService],
 };

@@ -5,6 +5,7 @@ import type { CryptoEngine, Keypair } from "@depute/dct";
 import type { Identity } from "@depute/service";
 import type { Store } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
+import type { DelegationLog } from "./delegation-log.ts";
 import type { Judge } from "./judge.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import type { SpendLedger } from "./spend-ledger.ts";
@@ -26,6 +27,7 @@ export interface TokensContext {
   readonly revocations: RevocationLog;
   readonly audit: AuditLog;
   readonly spend: SpendLedger;
+  readonly delegations: DelegationLog;
   readonly revocationPollMs: number;
   /**
    * Who calls, decided here: the interface that other services have would ask this service over the network.

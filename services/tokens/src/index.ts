@@ -1,11 +1,14 @@
 import { join } from "node:path";
+import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { defineService } from "@depute/service";
 import { openStore } from "@depute/store";
 import { AuditLog } from "./audit-log.ts";
+import { DelegationLog } from "./delegation-log.ts";
 import { openEngine } from "./engine.ts";
+import { delegationService } from "./handlers/delegation-service.ts";
 import { revocationService } from "./handlers/revocation-service.ts";
 import { spendService } from "./handlers/spend-service.ts";
 import { tokenService } from "./handlers/token-service.ts";
@@ -24,7 +27,7 @@ import { migrations } from "./store/migrations.ts";
 export const tokens = defineService({
   name: "tokens",
   settings: tokensSettings,
-  descriptors: [TokenService, RevocationService, SpendService],
+  descriptors: [TokenService, RevocationService, SpendService, DelegationService],
   async start(deps, settings) {
     const { log, clock, timers, bus, dataDir } = deps;
     assertSettings(settings);
@@ -56,7 +59,9 @@ export const tokens = defineService({
 
     const audit = new AuditLog({ store, clock, timers, log });
     const maxPending = settings.maxPendingRevocations;
-    const revocations = new RevocationLog({ store, bus, clock, state, audit, maxPending });
+    const delegations = new DelegationLog({ store, clock, timers, log });
+    delegations.start();
+    const revocations = new RevocationLog({ store, bus, clock, state, audit, delegations, maxPending });
     const seen = new SeenProofs({ store, clock, max: settings.maxSeenProofs });
     const spend = new SpendLedger({ store, clock, audit });
     const judge = new Judge({
@@ -82,6 +87,7 @@ export const tokens = defineService({
       minters: new Set(settings.minters),
       spenders: new Set(settings.spenders),
       spend,
+      delegations,
       judge,
       revocations,
       audit,
@@ -93,9 +99,11 @@ export const tokens = defineService({
         router.service(TokenService, tokenService(context));
         router.service(RevocationService, revocationService(context));
         router.service(SpendService, spendService(context));
+        router.service(DelegationService, delegationService(context));
       },
       async close() {
         await reader.close();
+        await delegations.close();
         await audit.close();
         await store.close();
         root.privateKey.fill(0);

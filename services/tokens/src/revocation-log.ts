@@ -3,6 +3,7 @@ import { type Clock, DeputeError, ErrorReason } from "@depute/core";
 import { mayRevoke, type RevocationEntry } from "@depute/dct";
 import type { Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
+import type { DelegationLog } from "./delegation-log.ts";
 import { REVOCATIONS_TOPIC } from "./revocation-reader.ts";
 import type { RevocationState } from "./revocation-state.ts";
 import type { Block } from "./rules/blocks.ts";
@@ -26,6 +27,7 @@ interface LogOptions {
   clock: Clock;
   state: RevocationState;
   audit: AuditLog;
+  delegations: DelegationLog;
   maxPending: number;
 }
 
@@ -103,9 +105,10 @@ export class RevocationLog {
   }
 
   async #append(tx: WriteTx, entry: RevocationEntry, caller: string): Promise<LoggedRevocation> {
-    const { bus, clock, state, audit } = this.#options;
+    const { bus, clock, state, audit, delegations } = this.#options;
     const logged = await appendRevocation(tx, entry, clock.now());
     await audit.write(tx, { ...decision(entry, caller), decision: "allowed", reason: entry.scope });
+    await delegations.revoke(tx, entry);
     // Before the answer goes out, this process knows; the others are woken, and look by themselves otherwise.
     tx.afterCommit(() => {
       state.add(logged.sequence, entry.revocationId);

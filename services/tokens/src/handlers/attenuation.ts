@@ -21,9 +21,9 @@ import type { Identity } from "@depute/service";
 import type { TokensContext } from "../context.ts";
 import { reasonText } from "../judge.ts";
 import { type Block, blocksOf } from "../rules/blocks.ts";
+import { linksOf } from "../rules/delegations.ts";
 import { refusedAttenuation, refusedToken } from "../rules/denials.ts";
 import { fromBlock, fromSerialized, toBlock, toSerialized } from "../rules/documents.ts";
-import { recordBlocks } from "../store/block-rows.ts";
 
 /** Checks a block that is to be appended, and says what its attenuator has to sign (DelegateOS 3.4, steps 1 to 6). */
 export function prepareAttenuation(
@@ -77,7 +77,7 @@ export async function attenuateToken(
     note(context, identity, reasonText(narrower.denial), blocks);
     throw refusedToken(narrower.denial);
   }
-  await record(context, identity, "attenuate", blocks);
+  await record(context, identity, "attenuate", token);
   const last = blocks.at(-1);
   return {
     token: fromSerialized(serialised),
@@ -86,15 +86,21 @@ export async function attenuateToken(
   };
 }
 
-/** Records the blocks of a verified chain, and that it was done. */
+/**
+ * Records the blocks and delegations of a verified chain, and that it was done.
+ *
+ * @throws DeputeError DELEGATION_INVALID, TOKEN_DENIED
+ */
 export async function record(
-  { store, clock, audit }: TokensContext,
+  { engine, store, delegations, audit }: TokensContext,
   { principal: caller }: Identity,
   kind: "attenuate" | "record",
-  blocks: readonly Block[],
+  token: SignedJSONToken,
 ): Promise<void> {
+  const links = linksOf(engine, token);
+  const blocks = links.map(({ block }) => block);
   await store.write(async (tx) => {
-    await recordBlocks(tx, blocks, clock.now());
+    await delegations.record(tx, links);
     await audit.write(tx, {
       kind,
       caller,

@@ -17,10 +17,10 @@ import {
 import type { Identity } from "@depute/service";
 import { assertMinter, type TokensContext } from "../context.ts";
 import { blocksOf } from "../rules/blocks.ts";
+import { linksOf } from "../rules/delegations.ts";
 import { refusedMint } from "../rules/denials.ts";
 import { fromSerialized } from "../rules/documents.ts";
 import { mintParams } from "../rules/mint.ts";
-import { recordBlocks } from "../store/block-rows.ts";
 import { type MintKey, recallMint, rememberMint, requestIdReused } from "../store/mint-requests.ts";
 
 /**
@@ -49,7 +49,7 @@ export async function mintToken(
     const authority = checked(() => buildAuthority(root.principal.id, mintParams(request, now), { now }));
     const answer = signed(context, authority, key);
     await rememberMint(tx, key, canonicalJson(authority), now);
-    await recordBlocks(tx, answer.blocks, now);
+    await context.delegations.record(tx, linksOf(engine, answer.minted));
     await audit.write(tx, {
       kind: "mint",
       caller,
@@ -72,7 +72,7 @@ function signed({ engine, root }: TokensContext, authority: Authority, key: Mint
   const token = checked(() => attachAuthoritySignature(engine, authority, signature));
   const serialised = checked(() => serialiseToken(token));
   const response = { token: fromSerialized(serialised), delegationId: authority.delegationId };
-  return { response, blocks: blocksOf(engine, token) };
+  return { response, blocks: blocksOf(engine, token), minted: token };
 }
 
 /** Runs what makes a token; its refusals are the request's. */

@@ -41,7 +41,7 @@ export async function recordToken(
     if (isAdmissible(engine, delegatee)) continue;
     throw refuse({ type: "malformed_token", detail: `delegatee of block ${i}: not a key of prime order` });
   }
-  await record(context, identity, "record", blocks);
+  await record(context, identity, "record", checked.token);
   return { delegationId: checked.scope.delegationId, blocks: toTokenBlocks(blocks) };
 }
 

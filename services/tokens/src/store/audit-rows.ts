@@ -10,7 +10,8 @@ export type DecisionKind =
   | "revoke"
   | "reserve"
   | "commit"
-  | "release";
+  | "release"
+  | "finish";
 
 /** One decision on authority. It names blocks by their ids and holds nothing that could be presented. */
 export interface Decision {

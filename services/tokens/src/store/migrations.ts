@@ -119,4 +119,45 @@ export const migrations: readonly Migration[] = [
       );
       CREATE INDEX open_spend_by_time ON open_spend (revocation_id, expire_ms)`,
   },
+  {
+    id: 3,
+    name: "delegations",
+    sql: `
+      CREATE TABLE delegations (
+        position BIGINT PRIMARY KEY,     -- in the order of recording
+        chain_id TEXT NOT NULL UNIQUE,   -- digest of the revocation ids from the authority's down to this block's
+        parent_chain_id TEXT NOT NULL,   -- empty at a root
+        delegation_id TEXT NOT NULL,     -- its delegator chose it: not unique
+        parent_delegation_id TEXT NOT NULL,
+        revocation_id TEXT NOT NULL,
+        root_id TEXT NOT NULL,           -- the authority's revocation id
+        from_principal TEXT NOT NULL,
+        to_principal TEXT NOT NULL,
+        contract_id TEXT NOT NULL,
+        depth BIGINT NOT NULL,
+        status TEXT NOT NULL,            -- active, completed, failed or revoked
+        create_ms BIGINT NOT NULL,
+        expire_ms BIGINT NOT NULL,
+        end_ms BIGINT NOT NULL,          -- 0 while active
+        attestation_id TEXT NOT NULL
+      );
+      CREATE INDEX delegations_by_id ON delegations (delegation_id, position);
+      CREATE INDEX delegations_by_block ON delegations (revocation_id);
+      CREATE INDEX delegations_by_from ON delegations (from_principal, position);
+      CREATE INDEX delegations_by_to ON delegations (to_principal, position);
+      CREATE INDEX delegations_by_contract ON delegations (contract_id, position);
+      CREATE INDEX delegations_by_status ON delegations (status, position);
+      CREATE INDEX delegations_by_expiry ON delegations (expire_ms);
+
+      CREATE TABLE delegation_blocks (   -- which delegations have a block in their chain
+        revocation_id TEXT NOT NULL,
+        position BIGINT NOT NULL,
+        PRIMARY KEY (revocation_id, position)
+      );
+
+      CREATE TABLE cascades (            -- revocations of scope chain that have not reached everything below yet
+        revocation_id TEXT NOT NULL PRIMARY KEY,
+        after_position BIGINT NOT NULL
+      )`,
+  },
 ];

@@ -138,3 +138,12 @@ function toEntry(row: Row): RevocationEntry {
 function values({ revocationId, revokedBy, scope, revokedAt, signature }: RevocationEntry): string[] {
   return [revocationId, revokedBy, scope, revokedAt, signature];
 }
+
+/** Whether the log has any of these blocks. */
+export async function isAnyRevoked(tx: ReadTx, revocationIds: readonly string[]): Promise<boolean> {
+  const row = await tx.get(
+    `SELECT 1 AS found FROM revocations WHERE revocation_id IN (${revocationIds.map(() => "?").join(", ")}) LIMIT 1`,
+    revocationIds,
+  );
+  return row !== undefined;
+}

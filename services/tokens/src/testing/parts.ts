@@ -10,6 +10,7 @@ import { createProof, createToken, type Keypair, type SerializedDCT, serialiseTo
 import { createLogger } from "@depute/service";
 import { openStore, type Store } from "@depute/store";
 import { AuditLog } from "../audit-log.ts";
+import { DelegationLog } from "../delegation-log.ts";
 import { Judge } from "../judge.ts";
 import { RevocationLog } from "../revocation-log.ts";
 import { RevocationReader } from "../revocation-reader.ts";
@@ -49,7 +50,8 @@ export function createReplica(shared: {
     ...{ store: shared.logStore ?? store, bus, clock, timers, log: silent, state, pollMs: POLL_MS },
   });
   const audit = new AuditLog({ store, clock, timers, log: silent });
-  const revocations = new RevocationLog({ store, bus, clock, state, audit, maxPending: 1000 });
+  const delegations = new DelegationLog({ store, clock, timers, log: silent });
+  const revocations = new RevocationLog({ store, bus, clock, state, audit, delegations, maxPending: 1000 });
   const seen = shared.seen ?? new SeenProofs({ store, clock, max: 100_000 });
   const spend = new SpendLedger({ store, clock, audit });
   const trustedRoots = new Set([id(otherRoot)]);
@@ -64,7 +66,7 @@ export function createReplica(shared: {
     audit,
     spend,
   });
-  return { state, reader, audit, revocations, judge, spend };
+  return { state, reader, audit, revocations, judge, spend, delegations };
 }
 
 /** A token of `otherRoot` for alice. */

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { createBus } from "@depute/bus";
+import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
@@ -65,6 +66,9 @@ export async function startPlatform(args: readonly string[] = [], commonArgs: re
     },
     get revocations() {
       return createClient(RevocationService, running.transport);
+    },
+    get delegations() {
+      return createClient(DelegationService, running.transport);
     },
     get spend() {
       return createClient(SpendService, running.transport);

@@ -1,0 +1,157 @@
+import { create } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { AttestationSchema } from "@depute/contracts/delegateos/v0/attestation_pb";
+import { DelegationStatus } from "@depute/contracts/delegateos/v0/delegation_pb";
+import {
+  type DelegationRecord,
+  DelegationRecordSchema,
+  type DelegationService,
+  type FinishDelegationRequest,
+} from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
+import {
+  DeputeError,
+  decodePageToken,
+  ErrorReason,
+  encodePageToken,
+  invalid,
+  pageSize,
+  toTimestamp,
+} from "@depute/core";
+import { type Attestation, verifyObject } from "@depute/dct";
+import { type Identity, mayActFor } from "@depute/service";
+import { encode } from "@depute/wire";
+import type { TokensContext } from "../context.ts";
+import type { DelegationKey } from "../delegation-log.ts";
+import { attestedState, type DelegationState, type End } from "../rules/delegations.ts";
+import type { StoredDelegation } from "../store/delegation-rows.ts";
+
+const STATES = {
+  active: DelegationStatus.ACTIVE,
+  completed: DelegationStatus.COMPLETED,
+  failed: DelegationStatus.FAILED,
+  revoked: DelegationStatus.REVOKED,
+} as const;
+
+/** DelegationService. */
+export function delegationService(tokens: TokensContext): Required<ServiceImpl<typeof DelegationService>> {
+  const { delegations, audit } = tokens;
+  return {
+    async getDelegation(request, context) {
+      const chain = await delegations.chain(keyOf(request), isParty(await tokens.identify(context)));
+      const delegation = chain.at(-1);
+      return delegation === undefined ? {} : { delegation: toRecord(delegation) };
+    },
+
+    async getDelegationChain(request, context) {
+      const chain = await delegations.chain(keyOf(request), isParty(await tokens.identify(context)));
+      return { delegations: chain.map(toRecord) };
+    },
+
+    async listDelegations(request, context) {
+      const identity = await tokens.identify(context);
+      const { principal, contractId, status } = request;
+      const whose = principal || (identity.local ? undefined : identity.principal);
+      if (whose !== undefined && !mayActFor(identity, whose)) {
+        throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "these are another principal's delegations");
+      }
+      const filters = { principal: whose, contractId, status };
+      const after = Number(decodePageToken(request.pageToken, filters)?.[0] ?? 0);
+      const size = pageSize(request.pageSize);
+      const filter = { principal: whose, contractId: contractId || undefined, state: stateOf(status) };
+      const found = await delegations.list(filter, after, size + 1);
+      const page = found.slice(0, size);
+      const last = found.length > size ? page.at(-1) : undefined;
+      return {
+        delegations: page.map(toRecord),
+        nextPageToken: last === undefined ? "" : encodePageToken([last.position], filters),
+      };
+    },
+
+    async finishDelegation(request, context) {
+      const identity = await tokens.identify(context);
+      const { end, isMeant } = outcomeOf(tokens, request, identity);
+      const { principal: caller } = identity;
+      const delegation = await delegations.finish(
+        keyOf(request),
+        end,
+        isMeant,
+        (tx, { to, revocationId }) => {
+          const reason = end.state;
+          const blocks = [revocationId];
+          return audit.write(tx, {
+            kind: "finish",
+            caller,
+            principal: to,
+            decision: "allowed",
+            reason,
+            blocks,
+          });
+        },
+      );
+      return { delegation: toRecord(delegation) };
+    },
+  };
+}
+
+/** How it ended, and which of the delegations with that id can be meant. */
+function outcomeOf(tokens: TokensContext, request: FinishDelegationRequest, identity: Identity) {
+  const { outcome, delegationId } = request;
+  if (outcome.case === "attestation") {
+    const attestation = signedAttestation(tokens, encode(AttestationSchema, outcome.value));
+    if (attestation.delegationId !== delegationId) {
+      throw invalid("attestation.delegation_id", "is of another delegation");
+    }
+    if (attestation.type !== "completion") throw invalid("attestation.type", "is not a completion");
+    const end: End = { state: attestedState(attestation), attestationId: attestation.id };
+    const isMeant = ({ to, contractId }: StoredDelegation) => {
+      return to === attestation.principal && contractId === attestation.contractId;
+    };
+    return { end, isMeant };
+  }
+  const result = outcome.value;
+  const state = stateOf(result?.status ?? DelegationStatus.UNSPECIFIED);
+  if (state === undefined) throw invalid("result.status", "is required");
+  const end: End = { state, attestationId: result?.attestationId ?? "" };
+  return { end, isMeant: ({ from }: StoredDelegation) => mayActFor(identity, from) };
+}
+
+/** @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID */
+function signedAttestation({ engine }: TokensContext, document: unknown): Attestation {
+  const checked = verifyObject(engine, "attestation", document);
+  if (checked.ok) return checked.object;
+  const { problem, detail } = checked.refusal;
+  if (problem === "malformed") throw invalid("attestation", detail);
+  throw new DeputeError(ErrorReason.SIGNATURE_INVALID, "the attestation is not signed by its principal", {
+    violations: [{ field: "attestation.signature", description: "is not that of principal" }],
+  });
+}
+
+function isParty({ local, principal }: Identity): (parties: readonly string[]) => boolean {
+  return (parties) => local || parties.includes(principal);
+}
+
+function keyOf({
+  delegationId,
+  revocationId,
+}: {
+  delegationId: string;
+  revocationId: string;
+}): DelegationKey {
+  return { id: delegationId, revocationId };
+}
+
+function stateOf(status: DelegationStatus): DelegationState | undefined {
+  return (Object.keys(STATES) as DelegationState[]).find((state) => STATES[state] === status);
+}
+
+function toRecord(delegation: StoredDelegation): DelegationRecord {
+  const { state, createTime, expireTime, endTime, rootId, position: _, chainId: __, ...rest } = delegation;
+  return create(DelegationRecordSchema, {
+    ...rest,
+    status: STATES[state],
+    rootRevocationId: rootId,
+    createTime: toTimestamp(createTime),
+    expireTime: toTimestamp(expireTime),
+    ...(endTime > 0 && { endTime: toTimestamp(endTime) }),
+  });
+}

@@ -1,0 +1,111 @@
+import { ErrorReason } from "@depute/core";
+import {
+  type Attestation,
+  attenuateToken,
+  type CreateParams,
+  createToken,
+  type SignedJSONToken,
+} from "@depute/dct";
+import { describe, expect, it } from "vitest";
+import { alice, bob, CONTRACT, carol, engine, id, otherRoot, READ } from "../testing/holders.ts";
+import { attestedState, type End, ends, linksOf } from "./delegations.ts";
+
+const PARENT = "del_0123456789ab";
+
+function root(more: Partial<CreateParams> = {}): SignedJSONToken {
+  const limits = { maxBudgetMicrocents: 10, maxChainDepth: 3 };
+  const about = { delegatee: id(alice), capabilities: [READ], contractId: CONTRACT };
+  return createToken(engine, { ...limits, ...about, ...more }, otherRoot, { now: 0 });
+}
+
+const refusal = (run: () => unknown) => {
+  try {
+    run();
+  } catch (error) {
+    return error as { reason: ErrorReason; metadata: Record<string, string> };
+  }
+  throw new Error("it was not refused");
+};
+
+describe("the delegations of a token", () => {
+  it("go from its root to its last block, each below the one before (8.2)", () => {
+    const second = attenuateToken(engine, root(), { delegatee: id(bob) }, alice);
+    const third = attenuateToken(engine, second, { delegatee: id(carol) }, bob);
+    const links = linksOf(engine, third);
+    expect(links.map(({ depth, block }) => [depth, block.signer, block.delegatee])).toEqual([
+      [0, id(otherRoot), id(alice)],
+      [1, id(alice), id(bob)],
+      [2, id(bob), id(carol)],
+    ]);
+    expect(links.map(({ parentDelegationId }) => parentDelegationId)).toEqual([
+      "del_000000000000",
+      third.authority.delegationId,
+      third.attenuations[0]?.delegationId,
+    ]);
+    expect(links.map(({ parentChainId }) => parentChainId)).toEqual([
+      "",
+      links[0]?.chainId,
+      links[1]?.chainId,
+    ]);
+    expect(linksOf(engine, second)).toEqual(links.slice(0, 2));
+  });
+
+  it("are told apart where the same block stands in two chains", () => {
+    const [one, other] = [root(), root({ maxBudgetMicrocents: 9 })];
+    const params = { delegatee: id(bob), delegationId: PARENT };
+    const [a, b] = [one, other].map(
+      (token) => linksOf(engine, attenuateToken(engine, token, params, alice))[1],
+    );
+    expect(a?.block.revocationId).toBe(b?.block.revocationId);
+    expect(a?.chainId).not.toBe(b?.chainId);
+  });
+
+  it("are none where the authority names a parent, since no token is attenuated from a parent's (8.2)", () => {
+    const token = root({ parentDelegationId: PARENT, chainDepth: 1 });
+    expect(refusal(() => linksOf(engine, token))).toMatchObject({
+      reason: ErrorReason.DELEGATION_INVALID,
+      metadata: { detail: "block 0: parentId: not that of a root" },
+    });
+  });
+});
+
+describe("a delegation's end", () => {
+  const active: End = { state: "active", attestationId: "" };
+  const completed: End = { state: "completed", attestationId: "" };
+  const attested: End = { state: "completed", attestationId: "att_1" };
+  const failed: End = { state: "failed", attestationId: "" };
+  const revoked: End = { state: "revoked", attestationId: "" };
+
+  it.each<[string, End, End, boolean]>([
+    ["a completion", active, completed, true],
+    ["a failure", active, failed, true],
+    ["the same again", completed, completed, false],
+    ["the same attestation again", attested, attested, false],
+    ["the same with no attestation", attested, completed, false],
+    ["an attestation that comes later", completed, attested, true],
+  ])("takes %s", (_, before, next, changes) => {
+    expect(ends("del_1", before, next)).toBe(changes);
+  });
+
+  it.each<[string, End, End]>([
+    ["a failure of what is completed", completed, failed],
+    ["a completion of what failed", failed, attested],
+    ["a completion of what is revoked", revoked, attested],
+    ["another attestation", attested, { ...attested, attestationId: "att_2" }],
+  ])("does not take %s", (_, before, next) => {
+    const refused = refusal(() => ends("del_1", before, next));
+    expect(refused).toMatchObject({
+      reason: ErrorReason.DELEGATION_STATE_CONFLICT,
+      metadata: { delegation: "del_1", from: before.state, to: next.state },
+    });
+  });
+
+  it.each([
+    ["completed", { success: true }],
+    ["completed", { success: true, verificationOutcome: { method: "schema_match", passed: true } }],
+    ["failed", { success: true, verificationOutcome: { method: "schema_match", passed: false } }],
+    ["failed", { success: false }],
+  ])("is %s by what the attestation says", (state, result) => {
+    expect(attestedState({ result } as unknown as Attestation)).toBe(state);
+  });
+});

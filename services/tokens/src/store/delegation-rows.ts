@@ -1,0 +1,170 @@
+import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import type { DelegationState, End, Link } from "../rules/delegations.ts";
+
+/** What is kept of a delegation. Times in milliseconds since 1970; `endTime` is 0 while it is active. */
+export interface StoredDelegation {
+  readonly position: number;
+  readonly chainId: string;
+  readonly id: string;
+  readonly parentId: string;
+  readonly revocationId: string;
+  readonly rootId: string;
+  readonly from: string;
+  readonly to: string;
+  readonly contractId: string;
+  readonly depth: number;
+  readonly state: DelegationState;
+  readonly createTime: number;
+  readonly expireTime: number;
+  readonly endTime: number;
+  readonly attestationId: string;
+}
+
+/** What a list is filtered by; undefined for any. */
+export interface DelegationFilter {
+  readonly principal: string | undefined;
+  readonly contractId: string | undefined;
+  readonly state: DelegationState | undefined;
+}
+
+const MEMBERS = `position, chain_id AS chainId, delegation_id AS id, parent_delegation_id AS parentId,
+  revocation_id AS revocationId, root_id AS rootId, from_principal AS "from", to_principal AS "to",
+  contract_id AS contractId, depth, status AS state, create_ms AS createTime, expire_ms AS expireTime,
+  end_ms AS endTime, attestation_id AS attestationId`;
+
+/** Records the delegations of a chain; those that are known stay as they are. */
+export async function recordLinks(tx: WriteTx, links: readonly Link[], now: number): Promise<void> {
+  const ids = links.map(({ block }) => block.revocationId);
+  const last = await tx.get<{ last: number | null }>("SELECT MAX(position) AS last FROM delegations");
+  let position = last?.last ?? 0;
+  for (const [level, { chainId, parentChainId, parentDelegationId, depth, block }] of links.entries()) {
+    const { delegationId, revocationId, signer, delegatee, contractId, expiresAt } = block;
+    const { changes } = await tx.run(
+      `INSERT INTO delegations (position, chain_id, parent_chain_id, delegation_id, parent_delegation_id, revocation_id,
+         root_id, from_principal, to_principal, contract_id, depth, status, create_ms, expire_ms, end_ms, attestation_id)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, 0, '') ON CONFLICT (chain_id) DO NOTHING`,
+      [
+        ...[
+          position + 1,
+          chainId,
+          parentChainId,
+          delegationId,
+          parentDelegationId,
+          revocationId,
+          ids[0] ?? "",
+        ],
+        ...[signer, delegatee, contractId, depth, now, expiresAt],
+      ],
+    );
+    if (changes === 0) continue;
+    position++;
+    for (const id of ids.slice(0, level + 1)) {
+      await tx.run("INSERT INTO delegation_blocks (revocation_id, position) VALUES (?, ?)", [id, position]);
+    }
+  }
+}
+
+/** Delegations with an id, and with a block where one is named, in the order of recording. */
+export async function findDelegations(
+  tx: ReadTx,
+  { id, revocationId }: { id: string; revocationId: string },
+  limit: number,
+): Promise<StoredDelegation[]> {
+  const [where, params] = revocationId === "" ? ["", []] : ["AND revocation_id = ?", [revocationId]];
+  return tx.all<StoredDelegation>(
+    `SELECT ${MEMBERS} FROM delegations WHERE delegation_id = ? ${where} ORDER BY position LIMIT ?`,
+    [id, ...params, limit],
+  );
+}
+
+/** A delegation and all above it, the root first. */
+export async function readChain(tx: ReadTx, chainId: string): Promise<StoredDelegation[]> {
+  return tx.all<StoredDelegation>(
+    `WITH RECURSIVE above (link) AS (
+       VALUES (?)
+       UNION
+       SELECT parent_chain_id FROM delegations JOIN above ON chain_id = link WHERE parent_chain_id <> ''
+     )
+     SELECT ${MEMBERS} FROM above JOIN delegations ON chain_id = link ORDER BY depth`,
+    [chainId],
+  );
+}
+
+/** Delegations after a position, in the order of recording. */
+export async function listDelegations(
+  tx: ReadTx,
+  { principal, contractId, state }: DelegationFilter,
+  after: number,
+  limit: number,
+): Promise<StoredDelegation[]> {
+  const conditions = ["position > ?"];
+  const params: SqlValue[] = [after];
+  for (const [column, value] of [
+    ["contract_id", contractId],
+    ["status", state],
+  ] as const) {
+    if (value === undefined) continue;
+    conditions.push(`${column} = ?`);
+    params.push(value);
+  }
+  const select = (more: string) =>
+    `SELECT ${MEMBERS} FROM delegations WHERE ${more}${conditions.join(" AND ")} ORDER BY position LIMIT ?`;
+  if (principal === undefined) return tx.all<StoredDelegation>(select(""), [...params, limit]);
+  // Each half goes by its own index in the order of the answer; one condition with OR would go by none.
+  return tx.all<StoredDelegation>(
+    `SELECT * FROM (SELECT * FROM (${select("from_principal = ? AND ")}) AS given
+       UNION SELECT * FROM (${select("to_principal = ? AND ")}) AS taken) AS either ORDER BY position LIMIT ?`,
+    [principal, ...params, limit, principal, ...params, limit, limit],
+  );
+}
+
+/** Notes how a delegation ended. */
+export async function endDelegation(
+  tx: WriteTx,
+  position: number,
+  { state, attestationId }: End,
+  now: number,
+) {
+  await tx.run("UPDATE delegations SET status = ?, attestation_id = ?, end_ms = ? WHERE position = ?", [
+    ...[state, attestationId, now, position],
+  ]);
+}
+
+/** Marks the active delegations of one block revoked. */
+export async function revokeDelegations(tx: WriteTx, revocationId: string, now: number): Promise<void> {
+  await tx.run(
+    "UPDATE delegations SET status = 'revoked', end_ms = ? WHERE revocation_id = ? AND status = 'active'",
+    [now, revocationId],
+  );
+}
+
+/** Notes that everything below a block is to be marked. */
+export async function beginCascade(tx: WriteTx, revocationId: string): Promise<void> {
+  await tx.run(
+    `INSERT INTO cascades (revocation_id, after_position) VALUES (?, 0)
+     ON CONFLICT (revocation_id) DO UPDATE SET after_position = 0`,
+    [revocationId],
+  );
+}
+
+/** Marks some of what is below a revoked block; true while there is more to do. */
+export async function continueCascade(tx: WriteTx, limit: number, now: number): Promise<boolean> {
+  const cascade = await tx.get<{ revocation_id: string; after_position: number }>(
+    "SELECT revocation_id, after_position FROM cascades ORDER BY revocation_id LIMIT 1",
+  );
+  if (cascade === undefined) return false;
+  const { revocation_id: id, after_position: after } = cascade;
+  const batch = await tx.all<{ position: number }>(
+    "SELECT position FROM delegation_blocks WHERE revocation_id = ? AND position > ? ORDER BY position LIMIT ?",
+    [id, after, limit],
+  );
+  const last = batch.at(-1)?.position ?? after;
+  await tx.run(
+    `UPDATE delegations SET status = 'revoked', end_ms = ? WHERE status = 'active' AND position IN
+       (SELECT position FROM delegation_blocks WHERE revocation_id = ? AND position > ? AND position <= ?)`,
+    [now, id, after, last],
+  );
+  if (batch.length < limit) await tx.run("DELETE FROM cascades WHERE revocation_id = ?", [id]);
+  else await tx.run("UPDATE cascades SET after_position = ? WHERE revocation_id = ?", [last, id]);
+  return (await tx.get("SELECT 1 AS found FROM cascades LIMIT 1")) !== undefined;
+}
