@@ -9,7 +9,7 @@ import {
 import { CapabilitySchema, SerializedDCTSchema } from "@depute/contracts/delegateos/v0/token_pb";
 import { type Agent, AgentHealth, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import type { InspectTokenResponse } from "@depute/contracts/depute/tokens/v1/token_service_pb";
-import { ErrorReason, invalid, parseTime, reasonName } from "@depute/core";
+import { type Clock, ErrorReason, invalid, parseTime, reasonName } from "@depute/core";
 import { denialWord } from "@depute/service";
 import type { Clients } from "../../src/clients.ts";
 import { refusalIn } from "../../src/fault.ts";
@@ -44,6 +44,7 @@ class TurnedDown extends Error {
  */
 export async function delegate(
   clients: Clients,
+  clock: Clock,
   params: DelegateParams,
   call: WireCall,
 ): Promise<DelegateResult> {
@@ -52,6 +53,7 @@ export async function delegate(
   try {
     const token = await soundToken(clients, params, contract, call);
     assertNamed(params, token);
+    assertInTime(contract, clock);
     const agent = await delegatee(clients, token.delegatee, call);
     assertSupported(agent, contract);
     const estimate = await estimatedMs(clients, agent, contract, call);
@@ -102,6 +104,13 @@ function assertNamed(params: DelegateParams, { blocks, result }: InspectTokenRes
   if (parent !== params.parentDelegationId) {
     throw invalid("/parentDelegationId", "is not the delegation above the token's last one");
   }
+}
+
+/** A contract that can no longer be kept is not begun. */
+function assertInTime({ constraints }: TaskContract, clock: Clock): void {
+  const deadlineMs = parseTime(constraints?.deadline ?? "");
+  if (deadlineMs !== undefined && deadlineMs > clock.now()) return;
+  throw new TurnedDown("deadline_exceeded", "the contract's deadline has passed");
 }
 
 /** The living agent of a key; the first by its id where it has several. */
@@ -172,7 +181,9 @@ async function handOver(
     await tasks.createTask({ requestId: delegationId, draft }, call.asCaller);
   } catch (thrown) {
     const { reason, message } = refusalIn(thrown);
-    if (reason === ErrorReason.AGENT_NOT_FOUND) throw new TurnedDown("agent_not_found", message);
+    if (reason === ErrorReason.AGENT_NOT_FOUND || TURNING_DOWN.has(reason)) {
+      throw new TurnedDown(reasonName(reason).toLowerCase(), message);
+    }
     const right = { namespace: "depute:tasks", action: "delegate", resource: `${agent.id}/${FREE_WORK}` };
     throw asDenial(thrown, create(CapabilitySchema, right));
   }

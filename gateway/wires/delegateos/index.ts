@@ -18,7 +18,7 @@ import { DelegateosMethods } from "./methods.ts";
 
 /** The DelegateOS wire: JSON-RPC, and the list of revocations that verifiers poll. */
 export function delegateosRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
-  const known = endpoint(new DelegateosMethods(clients));
+  const known = endpoint(new DelegateosMethods(clients, deps.clock));
   return [
     jsonRpcRoute("/delegateos", () => known, deps),
     {

@@ -15,7 +15,7 @@ import {
   type AttestationFinding,
   AttestationStep,
 } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
-import { invalid } from "@depute/core";
+import { type Clock, invalid } from "@depute/core";
 import type { Clients } from "../../src/clients.ts";
 import { renameFields } from "../../src/fault.ts";
 import type { WireCall } from "../../src/wire-call.ts";
@@ -25,14 +25,16 @@ import { asDenial } from "./errors.ts";
 /** What DelegateOS's methods do, on messages (DelegateOS 9). */
 export class DelegateosMethods {
   readonly #clients: Clients;
+  readonly #clock: Clock;
 
-  constructor(clients: Clients) {
+  constructor(clients: Clients, clock: Clock) {
     this.#clients = clients;
+    this.#clock = clock;
   }
 
   /** delegateos/delegate (DelegateOS 9.1 to 9.3). */
   delegate(params: DelegateParams, call: WireCall): Promise<DelegateResult> {
-    return delegate(this.#clients, params, call);
+    return delegate(this.#clients, this.#clock, params, call);
   }
 
   /**

@@ -1,0 +1,129 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { createBus } from "@depute/bus";
+import { MODULE_NAMES, MODULES } from "@depute/cli";
+import { clientsOver, startWorker, type Work, type Worker } from "@depute/client";
+import { CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
+import { createGrpcJsTransport } from "@depute/grpc-js";
+import type { CommonSettings } from "@depute/service";
+import { commonSettings, createLogger, hostServices, mergeSettings, readSettings } from "@depute/service";
+
+/** The whole platform in this process, with a gateway on a free port and data that goes with it. */
+export async function startPlatform(args: readonly string[] = []) {
+  const dataDir = mkdtempSync(join(tmpdir(), "depute-gateway-"));
+  const table = mergeSettings(commonSettings, ...MODULE_NAMES.map((name) => MODULES[name].settings));
+  const flags = ["--data-dir", dataDir, "--gateway-port", "0", ...args];
+  const settings = readSettings(table, flags, { name: "test" }) as CommonSettings;
+  const bus = createBus({
+    onError: (error) => {
+      throw error;
+    },
+  });
+  const host = await hostServices({
+    modules: MODULE_NAMES.map((name) => ({ module: MODULES[name], settings, listen: name === "gateway" })),
+    common: settings,
+    bus,
+    log: createLogger({ level: process.env.DEPUTE_TEST_LOG ?? "silent", name: "test" }),
+  });
+  const url = host.urls.gateway ?? "";
+  // A foreign client: it shares no code with what it calls.
+  const transport = createGrpcJsTransport(new URL(url).host);
+  const workers: Worker[] = [];
+  return {
+    url,
+    transport,
+    clients: clientsOver(transport),
+    /** Posts a JSON document. */
+    post: (path: string, body: unknown, headers: Record<string, string> = {}) =>
+      fetch(`${url}${path}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...headers },
+        body: typeof body === "string" ? body : JSON.stringify(body),
+      }),
+    /** An agent that does this work until the platform stops. */
+    work(agentId: string, work: Work) {
+      workers.push(startWorker({ calls: clientsOver(transport).workers, agentId, work, capacity: 8 }));
+    },
+    async stop() {
+      for (const worker of workers) await worker.stop(0);
+      transport.close();
+      await host.stop();
+      await bus.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+export type TestPlatform = Awaited<ReturnType<typeof startPlatform>>;
+
+/** Registers an agent with capabilities that take and give any object. */
+export async function introduce(
+  { clients }: TestPlatform,
+  id: string,
+  capabilities: readonly Parameters<typeof capability>[] = [],
+  principal = "",
+) {
+  await clients.agents.registerAgent({
+    requestId: crypto.randomUUID(),
+    agent: { id, version: "1.2.0", principal },
+  });
+  if (capabilities.length === 0) return;
+  await clients.agents.publishCapabilities({
+    requestId: crypto.randomUUID(),
+    agentId: id,
+    capabilities: capabilities.map((parts) => capability(...parts)),
+  });
+}
+
+export function capability(id: string, input: JsonValue = { type: "object" }, more: { avgMs?: number } = {}) {
+  return create(CapabilityFullSchema, {
+    id,
+    cat: "nlp",
+    desc: `does ${id}`,
+    inputSchema: bytes(input),
+    outputSchema: bytes({ type: "object" }),
+    ...(more.avgMs === undefined ? {} : { cost: { avgMs: more.avgMs } }),
+  });
+}
+
+export function bytes(value: JsonValue): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(JSON.stringify(value));
+}
+
+export const value = (json: JsonValue) => fromJson(ValueSchema, json);
+
+/** A JSON-RPC call. */
+export function call(method: string, params?: unknown, id: string | number = 1) {
+  return { ...notification(method, params), id };
+}
+
+/** A JSON-RPC call that wants no answer. */
+export function notification(method: string, params?: unknown) {
+  return { jsonrpc: "2.0", method, ...(params === undefined ? {} : { params }) };
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: an answer is looked at member by member
+export type Json = any;
+
+/** The JSON of an answer that must have a status. */
+export async function json(answer: Promise<Response>, status = 200): Promise<Json> {
+  const response = await answer;
+  const text = await response.text();
+  if (response.status !== status) throw new Error(`${response.status} instead of ${status}: ${text}`);
+  return JSON.parse(text);
+}
+
+export async function result(answer: Promise<Response>): Promise<Json> {
+  const body = await json(answer);
+  if (body.error !== undefined) throw new Error(JSON.stringify(body.error));
+  return body.result;
+}
+
+export async function error(answer: Promise<Response>, status = 200): Promise<Json> {
+  const body = await json(answer, status);
+  if (body.error === undefined) throw new Error(`no error: ${JSON.stringify(body)}`);
+  return body.error;
+}

@@ -1,0 +1,249 @@
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { connectTo } from "@depute/client";
+import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { BadRequestSchema, ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
+import { Health } from "@depute/contracts/grpc/health/v1/health_pb";
+import { ServerReflection } from "@depute/contracts/grpc/reflection/v1/reflection_pb";
+import { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { bytes, introduce, startPlatform, type TestPlatform, value } from "./platform.ts";
+
+let platform: TestPlatform;
+beforeAll(async () => {
+  platform = await startPlatform(["--nekte-default-agent", "worker"]);
+  await introduce(platform, "worker", [["sentiment", { type: "object", required: ["text"] }], ["waits"]]);
+  platform.work("worker", async (input, { task, progress, signal }) => {
+    if (task.capabilityId === "waits" || task.description === "wait") {
+      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    }
+    await progress(1, 2, "half");
+    return { output: { got: input } };
+  });
+});
+afterAll(() => platform.stop());
+
+async function refusal(answer: Promise<unknown>) {
+  const caught = await answer.then(
+    () => undefined,
+    (thrown: unknown) => ConnectError.from(thrown),
+  );
+  if (caught === undefined) throw new Error("nothing was refused");
+  const [info] = caught.findDetails(ErrorInfoSchema);
+  const fields = caught.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations);
+  return {
+    code: caught.code,
+    reason: info?.reason,
+    metadata: info?.metadata,
+    fields: fields.map(({ field }) => field),
+  };
+}
+
+const SERVICES = [
+  "depute.registry.v1.AgentService",
+  "depute.registry.v1.DiscoveryService",
+  "depute.tasks.v1.TaskService",
+  "depute.tasks.v1.WorkerService",
+  "depute.tokens.v1.RevocationService",
+  "depute.tokens.v1.TokenService",
+  "depute.verifier.v1.AttestationService",
+  "depute.verifier.v1.ContractService",
+  "depute.verifier.v1.VerificationService",
+  "grpc.health.v1.Health",
+  "nekte.v1.Nekte",
+];
+
+describe("the services through the gateway, with @grpc/grpc-js", () => {
+  test("a unary call", async () => {
+    const { agent } = await platform.clients.agents.getAgent({ id: "worker" });
+    expect(agent).toMatchObject({ id: "worker", version: "1.2.0" });
+  });
+
+  test("a stream, to its end", async () => {
+    const draft = { capabilityId: "sentiment", input: value({ text: "so so" }) };
+    const cases: (string | undefined)[] = [];
+    for await (const { event } of platform.clients.tasks.delegateTask({
+      requestId: crypto.randomUUID(),
+      draft,
+    })) {
+      cases.push(event?.payload.case);
+    }
+    expect(cases).toEqual(["created", "accepted", "started", "progress", "completed"]);
+  });
+
+  test("an error with all of its details", async () => {
+    expect(await refusal(platform.clients.agents.getAgent({ id: "nobody" }))).toEqual({
+      code: Code.NotFound,
+      reason: "AGENT_NOT_FOUND",
+      metadata: { agent: "nobody" },
+      fields: [],
+    });
+    expect(await refusal(platform.clients.agents.listAgents({ pageSize: -1 }))).toMatchObject({
+      code: Code.InvalidArgument,
+      reason: "INVALID_REQUEST",
+      fields: ["page_size"],
+    });
+    const draft = { capabilityId: "sentiment", input: value({}) };
+    const stream = platform.clients.tasks.delegateTask({ requestId: crypto.randomUUID(), draft });
+    expect(await refusal(stream[Symbol.asyncIterator]().next())).toMatchObject({
+      code: Code.InvalidArgument,
+      reason: "INPUT_SCHEMA_VIOLATION",
+      fields: ["draft.input"],
+    });
+  });
+
+  test("a client that leaves a stream is not waited for", async () => {
+    const leaving = new AbortController();
+    const draft = { capabilityId: "waits", input: value({}) };
+    const stream = platform.clients.tasks.delegateTask(
+      { requestId: crypto.randomUUID(), draft },
+      { signal: leaving.signal },
+    );
+    let taskId = "";
+    await expect(
+      (async () => {
+        for await (const { event } of stream) {
+          taskId = event?.taskId ?? "";
+          leaving.abort();
+        }
+      })(),
+    ).rejects.toThrow();
+    await platform.clients.tasks.cancelTask({ taskId });
+  });
+
+  test("a deadline is held", async () => {
+    const leaving = platform.clients.revocations.watchRevocations({}, { timeoutMs: 50 });
+    expect((await refusal(leaving[Symbol.asyncIterator]().next())).code).toBe(Code.DeadlineExceeded);
+  });
+
+  test("the same address speaks Connect, and plain JSON over HTTP/1.1", async () => {
+    const { agents } = await connectTo(platform.url).agents.listAgents({});
+    expect(agents.map(({ id }) => id)).toEqual(["worker"]);
+    const response = await platform.post(`/${AgentService.typeName}/ListAgents`, {});
+    expect(await response.json()).toMatchObject({ agents: [{ id: "worker" }] });
+  });
+});
+
+describe("what the gateway says of itself", () => {
+  test("reflection lists every service", async () => {
+    const client = createClient(ServerReflection, platform.transport);
+    const asked = (async function* () {
+      yield { messageRequest: { case: "listServices", value: "" } } as const;
+    })();
+    for await (const { messageResponse } of client.serverReflectionInfo(asked)) {
+      if (messageResponse.case !== "listServicesResponse") throw new Error("another answer");
+      const names = messageResponse.value.service.map(({ name }) => name);
+      expect(names).toEqual(expect.arrayContaining(SERVICES));
+      return;
+    }
+    throw new Error("no answer");
+  });
+
+  test.each(SERVICES)("the health of %s", async (service) => {
+    const health = createClient(Health, platform.transport);
+    if (service === Health.typeName) return expect((await health.check({})).status).toBe(1);
+    expect((await health.check({ service })).status).toBe(1);
+  });
+});
+
+describe("nekte.v1.Nekte as it was published", () => {
+  const nekte = () => createClient(Nekte, platform.transport);
+
+  test("Discover fills the list of the level", async () => {
+    const [refs, summaries, schemas] = await Promise.all(
+      [0, 1, 2].map((level) => nekte().discover({ level })),
+    );
+    expect(refs).toMatchObject({
+      agent: "depute",
+      refs: [{ id: "sentiment" }, { id: "waits" }],
+      summaries: [],
+      schemas: [],
+    });
+    expect(summaries).toMatchObject({ refs: [], summaries: [{ desc: "does sentiment" }, {}], schemas: [] });
+    expect(schemas).toMatchObject({ refs: [], summaries: [], schemas: [{ id: "sentiment" }, {}] });
+  });
+
+  test("Invoke gives the output; an outdated hash is answered in band", async () => {
+    const answer = await nekte().invoke({ cap: "sentiment", input: bytes({ text: "x" }) });
+    expect(JSON.parse(new TextDecoder().decode(answer.output))).toEqual({ got: { text: "x" } });
+    expect(answer).toMatchObject({ resolvedLevel: "compact", meta: { tokensUsed: 5 } });
+    const outdated = await nekte().invoke({ cap: "sentiment", h: "00000000", input: bytes({ text: "x" }) });
+    expect(outdated).toMatchObject({
+      error: { code: -32001, message: "VERSION_MISMATCH", schema: { id: "sentiment" } },
+    });
+    expect(outdated.error?.currentHash).toBe(outdated.error?.schema?.h);
+  });
+
+  test("Delegate streams to the default agent; TaskStatus and TaskCancel know the task by the caller's id", async () => {
+    const context = { data: bytes({ a: 1 }), permissions: {}, ttlS: 60 };
+    const events: (string | undefined)[] = [];
+    for await (const { event } of nekte().delegate({
+      task: { id: "g1", desc: "x", timeoutMs: 20_000 },
+      context,
+    })) {
+      events.push(event.case);
+      if (event.case === "complete") {
+        expect(event.value).toMatchObject({ taskId: "g1", status: "completed" });
+        expect(new TextDecoder().decode(event.value.output?.compact)).toBe('{"got":{"a":1}}');
+      }
+    }
+    expect(events).toEqual(["statusChange", "statusChange", "progress", "complete"]);
+    const status = await nekte().taskStatus({ taskId: "g1" });
+    expect(status).toMatchObject({
+      taskId: "g1",
+      status: "completed",
+      progressProcessed: 1,
+      progressTotal: 2,
+    });
+    expect(status.createdAt).toBeGreaterThan(0n);
+
+    const stream = nekte().delegate({ task: { id: "g2", desc: "wait", timeoutMs: 20_000 }, context });
+    for await (const { event } of stream) {
+      if (event.case === "statusChange" && event.value.toStatus === "running") {
+        expect(await nekte().taskCancel({ taskId: "g2", reason: "enough" })).toMatchObject({
+          taskId: "g2",
+          status: "cancelled",
+          previousStatus: "running",
+        });
+      }
+      if (event.case === "cancelled") expect(event.value.reason).toBe("enough");
+    }
+  });
+
+  test("a refusal has its status and the family's code", async () => {
+    expect(await refusal(nekte().taskStatus({ taskId: "never" }))).toMatchObject({
+      code: Code.NotFound,
+      reason: "TASK_NOT_FOUND",
+      metadata: { nekte_code: "-32009" },
+    });
+    expect(await refusal(nekte().taskCancel({ taskId: "g1" }))).toMatchObject({
+      code: Code.FailedPrecondition,
+      metadata: { nekte_code: "-32010" },
+    });
+    expect(await refusal(nekte().invoke({ cap: "nothing", input: bytes({}) }))).toMatchObject({
+      code: Code.NotFound,
+      metadata: { nekte_code: "-32002" },
+    });
+    expect(await refusal(nekte().invoke({ cap: "sentiment", input: Buffer.from("{") }))).toMatchObject({
+      code: Code.InvalidArgument,
+      reason: "MALFORMED_JSON",
+    });
+    const scoped = { data: bytes(1), permissions: {}, ttlS: 1, scope: { capabilities: [] } };
+    const stream = nekte().delegate({ task: { id: "g3", desc: "x", timeoutMs: 1000 }, context: scoped });
+    expect(await refusal(stream[Symbol.asyncIterator]().next())).toMatchObject({
+      code: Code.PermissionDenied,
+      metadata: { nekte_code: "-32005" },
+    });
+  });
+
+  test("calls that come later are not implemented", async () => {
+    const task = { taskId: "g1" };
+    const envelope = { data: bytes(1), permissions: {}, ttlS: 1 };
+    for (const answer of [
+      nekte().context({ envelope }),
+      nekte().verify({ ...task, checks: ["hash"] }),
+      nekte().taskResume(task),
+    ]) {
+      expect(await refusal(answer)).toMatchObject({ code: Code.Unimplemented, reason: "UNKNOWN_METHOD" });
+    }
+  });
+});
