@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
@@ -48,14 +49,15 @@ export const verifier = defineService({
     });
     const transparency = new TransparencyLog(nativeEngine, keypair, clock);
     await appendUnlogged(store, transparency);
-    const revocations = new RevocationFollower({
+    const revocations = createClient(RevocationService, deps.connect("tokens"));
+    const follower = new RevocationFollower({
       store,
       log: transparency,
-      revocations: createClient(RevocationService, deps.connect("tokens")),
+      revocations,
       timers,
       logger: log,
     });
-    revocations.start();
+    follower.start();
     const checker = new Checker({
       size: values.verifierWorkers,
       jobLimitMs: values.verifierCheckTimeout,
@@ -72,6 +74,8 @@ export const verifier = defineService({
       engine: nativeEngine,
       keypair,
       log: transparency,
+      tokens: createClient(TokenService, deps.connect("tokens")),
+      revocations,
       authority: deps.authority,
       clock,
     };
@@ -83,7 +87,7 @@ export const verifier = defineService({
         router.service(LogService, logService(state));
       },
       async close() {
-        await revocations.close();
+        await follower.close();
         await checker.close();
         await store.close();
       },

@@ -1,15 +1,16 @@
 import type { Client } from "@connectrpc/connect";
 import { RevocationEntrySchema } from "@depute/contracts/delegateos/v0/revocation_pb";
 import type { Revocation, RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
-import type { Timers } from "@depute/core";
+import { fromTimestamp, type Timers } from "@depute/core";
 import { type Logger, ownHeaders } from "@depute/service";
 import type { Store } from "@depute/store";
 import { encode } from "@depute/wire";
 import { readCursor, writeCursor } from "./store/cursors.ts";
+import { insertRevocation } from "./store/revocations.ts";
 import type { TransparencyLog } from "./transparency-log.ts";
 
 /** The cursor's name in the store. */
-const CURSOR = "revocations";
+export const CURSOR = "revocations";
 
 /** How long to wait before the stream is opened again, in milliseconds: doubled each time, up to the second. */
 const FIRST_WAIT_MS = 250;
@@ -65,10 +66,18 @@ export class RevocationFollower {
     }
   }
 
-  async #append({ entry, sequence }: Revocation): Promise<void> {
+  async #append({ entry, sequence, recordTime }: Revocation): Promise<void> {
     const { store, log } = this.#options;
     await store.write(async (tx) => {
-      if (entry !== undefined) await log.append(tx, "revocation", encode(RevocationEntrySchema, entry));
+      if (entry !== undefined) {
+        await log.append(tx, "revocation", encode(RevocationEntrySchema, entry));
+        const { revocationId, revokedBy } = entry;
+        await insertRevocation(tx, {
+          revocationId,
+          revokedBy,
+          time: recordTime === undefined ? 0 : fromTimestamp(recordTime),
+        });
+      }
       await writeCursor(tx, CURSOR, Number(sequence));
     });
   }

@@ -1,3 +1,6 @@
+import type { Client } from "@connectrpc/connect";
+import type { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import type { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import type { Clock } from "@depute/core";
 import type { CryptoEngine, Keypair } from "@depute/dct";
 import type { Authority } from "@depute/service";
@@ -19,6 +22,8 @@ export interface Verifier {
   readonly keypair: Keypair;
   /** Has a leaf for everything that the verifier vouches for. */
   readonly log: TransparencyLog;
+  readonly tokens: Client<typeof TokenService>;
+  readonly revocations: Client<typeof RevocationService>;
   readonly authority: Authority;
   readonly clock: Clock;
 }

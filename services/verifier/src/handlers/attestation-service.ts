@@ -18,7 +18,9 @@ import { validateAttestation } from "../rules/attestation-validation.ts";
 import { listAttestations } from "../store/attestations.ts";
 import type { Verifier } from "../verifier.ts";
 import { attestOutput } from "./attest-output.ts";
+import { exportAttestation } from "./export-attestation.ts";
 import { verifyAttestation } from "./verify-attestation.ts";
+import { verifyAttestationTree } from "./verify-attestation-tree.ts";
 
 const NO_SIGNATURE = "A".repeat(86);
 
@@ -76,6 +78,8 @@ export function attestationService(verifier: Verifier): ServiceImpl<typeof Attes
     },
 
     verifyAttestation: (request, context) => verifyAttestation(verifier, request, context),
+    verifyAttestationTree: (request, context) => verifyAttestationTree(verifier, request, context),
+    exportAttestation: (request, context) => exportAttestation(verifier, request, context),
   };
 }
 

@@ -27,6 +27,7 @@ import type { TaskContract } from "../rules/documents.ts";
 import { getContract, insertContract, listContracts } from "../store/contracts.ts";
 import type { StoredDocument } from "../store/documents.ts";
 import type { Verifier } from "../verifier.ts";
+import { decomposeContract, getContractLineage, listSubContractsOf } from "./decompose-contract.ts";
 
 /** Stands for a signature that does not exist yet, where the rest is held to the rules of the message. */
 const NO_SIGNATURE = "A".repeat(86);
@@ -88,6 +89,10 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
         nextPageToken: page.next === undefined ? "" : encodePageToken(page.next, filters),
       };
     },
+
+    decomposeContract: (request, context) => decomposeContract(verifier, request, context),
+    getContractLineage: (request, context) => getContractLineage(verifier, request, context),
+    listSubContracts: (request, context) => listSubContractsOf(verifier, request, context),
   };
 }
 

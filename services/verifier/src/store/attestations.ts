@@ -67,3 +67,16 @@ export function unlogged(tx: ReadTx, size: number): Promise<Pick<StoredDocument,
     [size],
   );
 }
+
+/** Attestations by their ids; those that are not stored are missing. At most 256 are asked for. */
+export async function getAttestations(
+  tx: ReadTx,
+  ids: readonly string[],
+): Promise<Map<string, StoredDocument>> {
+  const marks = ids.map(() => "?").join(", ");
+  const rows = await tx.all<StoredDocument>(
+    `SELECT ${COLUMNS} FROM attestations WHERE id IN (${marks})`,
+    ids,
+  );
+  return new Map(rows.map((row) => [row.id, row]));
+}

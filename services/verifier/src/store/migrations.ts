@@ -71,4 +71,30 @@ export const migrations: readonly Migration[] = [
       );
     `,
   },
+  {
+    id: 3,
+    name: "sub-contracts, revocations",
+    sql: `
+      CREATE TABLE sub_contracts (
+        contract_id TEXT PRIMARY KEY REFERENCES contracts (id),
+        parent_id TEXT NOT NULL REFERENCES contracts (id),
+        plan_id TEXT NOT NULL,
+        mode TEXT NOT NULL,
+        depends_on TEXT NOT NULL,       -- JSON
+        budget BIGINT NOT NULL,
+        place BIGINT NOT NULL,          -- among the parent's, 1, 2, 3, ...
+        UNIQUE (parent_id, place)
+      );
+
+      -- What the tokens service revoked, with the time at which it recorded that.
+      CREATE TABLE revocations (
+        revocation_id TEXT NOT NULL,
+        revoked_by TEXT NOT NULL,
+        record_ms BIGINT NOT NULL,
+        PRIMARY KEY (revocation_id, revoked_by)
+      );
+      -- They are read once more from the beginning; the log has each only once.
+      DELETE FROM cursors;
+    `,
+  },
 ];

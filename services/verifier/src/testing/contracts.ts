@@ -8,6 +8,9 @@ export interface ContractParts {
   maxBudgetMicrocents?: number;
   id?: string;
   issuer?: string;
+  deadline?: string;
+  maxChainDepth?: number;
+  requiredCapabilities?: string[];
 }
 
 /** A contract that is valid but for its signature, made before the tests' clocks begin. */
@@ -30,9 +33,9 @@ export function contractBody(parts: ContractParts = {}): Omit<TaskContract, "sig
     verification: parts.verification ?? { method: "schema_match" },
     constraints: {
       maxBudgetMicrocents: parts.maxBudgetMicrocents ?? 1000,
-      deadline: "2026-02-01T00:00:00Z",
-      maxChainDepth: 2,
-      requiredCapabilities: ["docs:read"],
+      deadline: parts.deadline ?? "2026-02-01T00:00:00Z",
+      maxChainDepth: parts.maxChainDepth ?? 2,
+      requiredCapabilities: parts.requiredCapabilities ?? ["docs:read"],
     },
   };
 }
@@ -46,18 +49,17 @@ export const engine = nativeEngine;
 export const delegator: Keypair = generateKeypair(nativeEngine);
 export const worker: Keypair = generateKeypair(nativeEngine);
 
-/** A contract that the delegator signed. */
-export function signedContract(parts: ContractParts = {}): TaskContract {
-  return signObject(
-    engine,
-    "contract",
-    contractBody({ ...parts, issuer: delegator.principal.id }),
-    delegator,
-  );
+/** A contract that its issuer signed, the delegator unless somebody else is named. */
+export function signedContract(parts: ContractParts = {}, issuer: Keypair = delegator): TaskContract {
+  return signObject(engine, "contract", contractBody({ ...parts, issuer: issuer.principal.id }), issuer);
 }
 
-/** A completion that the worker signed. */
-export function signedCompletion(contractId: string, change: Partial<Attestation> = {}): Attestation {
+/** A completion that the worker signed, unless somebody else did. */
+export function signedCompletion(
+  contractId: string,
+  change: Partial<Attestation> = {},
+  signer: Keypair = worker,
+): Attestation {
   return signObject(
     engine,
     "attestation",
@@ -66,13 +68,13 @@ export function signedCompletion(contractId: string, change: Partial<Attestation
       version: "0.1",
       contractId,
       delegationId: "del_0123456789ab",
-      principal: worker.principal.id,
+      principal: signer.principal.id,
       createdAt: "2026-01-01T00:00:00Z",
       type: "completion",
       result: { success: true, output: { label: "good" }, costMicrocents: 10, durationMs: 5 },
       childAttestations: [],
       ...change,
     },
-    worker,
+    signer,
   );
 }

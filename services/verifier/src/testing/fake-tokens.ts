@@ -1,28 +1,82 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { RevocationEntrySchema } from "@depute/contracts/delegateos/v0/revocation_pb";
-import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
-import type { RevocationEntry } from "@depute/dct";
+import {
+  RevocationSchema,
+  RevocationService,
+} from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import {
+  InspectTokenResponseSchema,
+  TokenService,
+} from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { type Clock, toTimestamp } from "@depute/core";
+import {
+  type CreateParams,
+  createToken,
+  generateKeypair,
+  type RevocationEntry,
+  RevocationList,
+  type SerializedDCT,
+  SJT_FORMAT,
+  serialiseToken,
+  verifyToken,
+} from "@depute/dct";
 import { defineService } from "@depute/service";
 import { decode } from "@depute/wire";
+import { engine } from "./contracts.ts";
 
-/** A tokens service with no more than a log of revocations. */
+/** A tokens service with a root key and a log of revocations. What it says of a token is what @depute/dct says. */
 export function fakeTokens() {
-  const entries: MessageInitShape<typeof RevocationEntrySchema>[] = [];
+  const root = generateKeypair(engine);
+  const log: MessageInitShape<typeof RevocationSchema>[] = [];
+  const list = new RevocationList(engine);
   let wake: () => void = () => {};
+  let clock: Clock = { now: () => 0 };
+
   const module = defineService({
     name: "tokens",
     settings: {},
-    descriptors: [RevocationService],
-    async start() {
+    descriptors: [TokenService, RevocationService],
+    async start(deps) {
+      clock = deps.clock;
       return {
-        routes: (router) =>
+        routes(router) {
+          router.service(TokenService, {
+            getIssuer: () => ({ principal: root.principal.id, trustedRoots: [root.principal.id] }),
+            inspectToken({ token, contractId }) {
+              const result = verifyToken(
+                engine,
+                { token: token?.token ?? "", format: SJT_FORMAT },
+                {
+                  trustedRoots: new Set([root.principal.id]),
+                  revocations: list,
+                  now: clock.now(),
+                  spentMicrocents: 0,
+                  holder: "bearer",
+                  contractId,
+                },
+              );
+              if (!result.ok) {
+                const denial = { type: DenialType.CONTRACT_MISMATCH };
+                return create(InspectTokenResponseSchema, { result: { case: "denial", value: denial } });
+              }
+              return create(InspectTokenResponseSchema, {
+                delegatee: result.scope.holder,
+                result: { case: "scope", value: {} },
+              });
+            },
+          });
           router.service(RevocationService, {
+            listRevocations: ({ afterSequence }) => ({
+              revocations: log.slice(Number(afterSequence)),
+              lastSequence: BigInt(log.length),
+            }),
             async *watchRevocations({ afterSequence }, { signal }) {
               for (let at = Number(afterSequence); !signal.aborted; ) {
-                const entry = entries[at];
-                if (entry !== undefined) {
+                const revocation = log[at];
+                if (revocation !== undefined) {
                   at += 1;
-                  yield { revocation: { sequence: BigInt(at), entry } };
+                  yield { revocation };
                   continue;
                 }
                 await new Promise<void>((resolve) => {
@@ -31,17 +85,28 @@ export function fakeTokens() {
                 });
               }
             },
-          }),
+          });
+        },
         async close() {},
       };
     },
   });
   return {
     module,
+    mint(params: CreateParams): SerializedDCT {
+      return serialiseToken(createToken(engine, params, root, { now: clock.now() }));
+    },
     revoke(entry: RevocationEntry) {
       const decoded = decode(RevocationEntrySchema, entry);
       if (!decoded.ok) throw new Error(decoded.error.message);
-      entries.push(create(RevocationEntrySchema, decoded.message));
+      list.add(entry);
+      log.push(
+        create(RevocationSchema, {
+          sequence: BigInt(log.length + 1),
+          entry: decoded.message,
+          recordTime: toTimestamp(clock.now()),
+        }),
+      );
       wake();
     },
   };

@@ -1,0 +1,79 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { DeputeError, ErrorReason } from "@depute/core";
+import { attestationNotFound } from "./attestations.ts";
+import { TREE_LIMITS } from "./rules/attestation-tree.ts";
+import type { Attestation } from "./rules/documents.ts";
+import { getAttestations } from "./store/attestations.ts";
+import type { StoredDocument } from "./store/documents.ts";
+import type { Verifier } from "./verifier.ts";
+
+/** How long other work may wait for this, in milliseconds. */
+const TURN_MS = 8;
+
+/** Attestations that are read at once. */
+const BATCH = 100;
+
+export interface CollectedNode {
+  attestation: Attestation;
+  storeTime: number;
+  /** Steps from the root by the shortest way. */
+  depth: number;
+}
+
+/** Lets other work go first whenever this has taken its turn. */
+export function createBreath(): () => Promise<void> {
+  let until = performance.now() + TURN_MS;
+  return async () => {
+    if (performance.now() < until) return;
+    await nextTurn();
+    until = performance.now() + TURN_MS;
+  };
+}
+
+/**
+ * A stored attestation and all that it builds on, by depth, the root first.
+ *
+ * @throws DeputeError ATTESTATION_NOT_FOUND, LIMIT_EXCEEDED
+ */
+export async function collectTree({ store }: Verifier, rootId: string): Promise<CollectedNode[]> {
+  const found = new Map<string, CollectedNode>();
+  const breathe = createBreath();
+  let [links, chars] = [0, 0];
+  for (let wave = [rootId], depth = 0; wave.length > 0; depth += 1) {
+    if (depth >= TREE_LIMITS.levels) throw tooBig("levels");
+    const next = new Set<string>();
+    for (let at = 0; at < wave.length; at += BATCH) {
+      const ids = wave.slice(at, at + BATCH);
+      const rows = await store.read((tx) => getAttestations(tx, ids));
+      const missing = ids.find((id) => !rows.has(id));
+      if (missing !== undefined) throw attestationNotFound(missing);
+      for (const row of rows.values()) {
+        chars += row.document.length;
+        if (chars > TREE_LIMITS.chars) throw tooBig("chars");
+        const node = nodeOf(row, depth);
+        found.set(row.id, node);
+        links += node.attestation.childAttestations.length;
+        if (links > TREE_LIMITS.links) throw tooBig("links");
+        for (const child of node.attestation.childAttestations) if (!found.has(child)) next.add(child);
+        await breathe();
+      }
+      if (found.size + next.size > TREE_LIMITS.nodes) throw tooBig("nodes");
+    }
+    wave = [...next].filter((id) => !found.has(id));
+  }
+  return [...found.values()];
+}
+
+function nodeOf({ document, storeTime }: StoredDocument, depth: number): CollectedNode {
+  return { attestation: JSON.parse(document) as Attestation, storeTime, depth };
+}
+
+function tooBig(limit: keyof typeof TREE_LIMITS): DeputeError {
+  return new DeputeError(
+    ErrorReason.LIMIT_EXCEEDED,
+    `the tree has more than ${TREE_LIMITS[limit]} ${limit}`,
+    {
+      metadata: { limit: `tree_${limit}`, max: String(TREE_LIMITS[limit]) },
+    },
+  );
+}

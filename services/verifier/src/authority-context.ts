@@ -1,0 +1,99 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type { SerializedDCT as TokenMessage } from "@depute/contracts/delegateos/v0/token_pb";
+import { DeputeError, ErrorReason, fromTimestamp } from "@depute/core";
+import { parseToken, type RevocationView, revocationIds, type SerializedDCT, SJT_FORMAT } from "@depute/dct";
+import { ownOptions } from "@depute/service";
+import { type CollectedNode, createBreath } from "./attestation-tree.ts";
+import { CURSOR } from "./revocation-follower.ts";
+import type { AuthorityContext } from "./rules/signer-authority.ts";
+import { readCursor } from "./store/cursors.ts";
+import { type RevocationRow, revocationsOf } from "./store/revocations.ts";
+import { lineageOf } from "./store/sub-contracts.ts";
+import type { Verifier } from "./verifier.ts";
+
+/** Revocations that may not be taken over yet when signers are judged. */
+const MAX_BEHIND = 1000;
+
+/**
+ * What is needed to judge the signers of a tree: whom the tokens service trusts, what it has revoked up to now, and the
+ * tokens that were sent along.
+ *
+ * @throws DeputeError DEPENDENCY_UNAVAILABLE
+ */
+export async function loadAuthority(
+  verifier: Verifier,
+  nodes: readonly CollectedNode[],
+  messages: readonly TokenMessage[],
+  context: HandlerContext,
+): Promise<AuthorityContext> {
+  const { store, engine, keypair } = verifier;
+  const tokens = new Map<string, SerializedDCT>();
+  const blocks = new Set<string>();
+  const breathe = createBreath();
+  for (const { token } of messages) {
+    const parsed = parseToken({ token, format: SJT_FORMAT });
+    if (!parsed.ok) continue;
+    const last = parsed.token.attenuations.at(-1) ?? parsed.token.authority;
+    tokens.set(last.delegationId, { token, format: SJT_FORMAT });
+    for (const id of revocationIds(engine, parsed.token)) blocks.add(id);
+    await breathe();
+  }
+  const contractIds = new Set(nodes.map(({ attestation }) => attestation.contractId));
+  const lineages = new Map<string, string[]>();
+  for (const id of contractIds) lineages.set(id, await store.read((tx) => lineageOf(tx, id)));
+  const known = tokens.size === 0 ? noTokens : await revoked(verifier, blocks, context);
+  return {
+    verifier: keypair.principal.id,
+    trustedRoots: known.roots,
+    tokens,
+    revokedBy: (time) => viewAt(known.revocations, time),
+    lineageOf: (contractId) => lineages.get(contractId) ?? [],
+  };
+}
+
+interface Known {
+  roots: ReadonlySet<string>;
+  /** By block. */
+  revocations: ReadonlyMap<string, readonly RevocationRow[]>;
+}
+
+const noTokens: Known = { roots: new Set(), revocations: new Map() };
+
+async function revoked(
+  { store, tokens, revocations, clock }: Verifier,
+  blocks: ReadonlySet<string>,
+  context: HandlerContext,
+): Promise<Known> {
+  const options = ownOptions(context, clock);
+  const { trustedRoots } = await tokens.getIssuer({}, options);
+  const { rows, cursor } = await store.read(async (tx) => {
+    const rows: RevocationRow[] = [];
+    for (const id of blocks) rows.push(...(await revocationsOf(tx, id)));
+    return { rows, cursor: await readCursor(tx, CURSOR) };
+  });
+  // What was recorded there and has not arrived here yet counts as well.
+  const rest = await revocations.listRevocations(
+    { afterSequence: BigInt(cursor), pageSize: MAX_BEHIND },
+    options,
+  );
+  if (rest.lastSequence > BigInt(cursor + MAX_BEHIND)) {
+    throw new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "revocations are still being read", {
+      metadata: { service: "tokens" },
+    });
+  }
+  for (const { entry, recordTime } of rest.revocations) {
+    if (entry === undefined || !blocks.has(entry.revocationId)) continue;
+    const time = recordTime === undefined ? 0 : fromTimestamp(recordTime);
+    rows.push({ revocationId: entry.revocationId, revokedBy: entry.revokedBy, time });
+  }
+  return { roots: new Set(trustedRoots), revocations: Map.groupBy(rows, ({ revocationId }) => revocationId) };
+}
+
+function viewAt(revocations: Known["revocations"], time: number): RevocationView {
+  return {
+    isRevoked: (revocationId, rightful) =>
+      (revocations.get(revocationId) ?? []).some(
+        (row) => row.time <= time && rightful.includes(row.revokedBy),
+      ),
+  };
+}

@@ -1,0 +1,240 @@
+import { createPublicKey, verify } from "node:crypto";
+import { AttestationStep, TreeOutcome } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
+import { DecompositionMode } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
+import { createRevocation, type Keypair, newId, parseToken, revocationIds } from "@depute/dct";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { canonicalOutput } from "../attestations.ts";
+import { toMessage } from "../documents.ts";
+import type { Attestation } from "../rules/documents.ts";
+import { delegator, engine, signedCompletion, signedContract, worker } from "../testing/contracts.ts";
+import { fakeTokens } from "../testing/fake-tokens.ts";
+import { message, type Platform, refusal, startPlatform, value } from "../testing/platform.ts";
+
+const tokens = fakeTokens();
+let platform: Platform;
+beforeAll(async () => {
+  platform = await startPlatform([], tokens);
+});
+afterAll(() => platform.stop());
+
+async function record(attestation: Attestation): Promise<Attestation> {
+  await platform.attestations.recordAttestation({ attestation: toMessage("attestation", attestation) });
+  return attestation;
+}
+
+const mint = (contractId: string, delegationId: string, delegatee = worker) =>
+  tokens.mint({
+    delegatee: delegatee.principal.id,
+    contractId,
+    capabilities: [{ namespace: "docs", action: "read", resource: "**" }],
+    maxBudgetMicrocents: 1000,
+    maxChainDepth: 2,
+    delegationId,
+  });
+
+/** Completed work: recorded now, under a delegation of its own. */
+async function work(contractId: string, change: Partial<Attestation> = {}, by: Keypair = worker) {
+  const delegationId = newId("del");
+  const createdAt = new Date(platform.clock.now()).toISOString();
+  const attestation = await record(signedCompletion(contractId, { delegationId, createdAt, ...change }, by));
+  return { attestation, token: mint(contractId, delegationId, by) };
+}
+
+const cost = (costMicrocents: number) => ({
+  result: { success: true, output: { label: "good" }, costMicrocents, durationMs: 1 },
+});
+
+const nameOf = (words: Record<string, number>, value: number) =>
+  Object.entries(words).find(([, number]) => number === value)?.[0];
+
+async function faults(id: string, given: { token: string; format: string }[]) {
+  const { valid, nodes } = await platform.attestations.verifyAttestationTree({ id, tokens: given });
+  const found = nodes.flatMap(({ attestationId, findings }) =>
+    findings.map(({ step, outcome }) => [
+      attestationId,
+      nameOf(AttestationStep, step),
+      nameOf(TreeOutcome, outcome),
+    ]),
+  );
+  expect(valid).toBe(found.length === 0);
+  return found;
+}
+
+test("a tree of work and of what it was split into is verified whole", async () => {
+  const parent = await platform.agree();
+  const part = signedContract({ maxBudgetMicrocents: 300, maxChainDepth: 1 });
+  await platform.contracts.decomposeContract({
+    parentId: parent.id,
+    mode: DecompositionMode.PARALLEL,
+    parts: [{ contract: message(part) }],
+  });
+  const leaves = [await work(part.id, cost(100)), await work(part.id, cost(200))];
+  const root = await work(parent.id, {
+    ...cost(700),
+    childAttestations: leaves.map(({ attestation }) => attestation.id),
+  });
+  const given = [root, ...leaves].map(({ token }) => token);
+  expect(await faults(root.attestation.id, given)).toEqual([]);
+  const { nodes } = await platform.attestations.verifyAttestationTree({
+    id: root.attestation.id,
+    tokens: given,
+  });
+  expect(nodes.map(({ depth, totalCostMicrocents }) => [depth, totalCostMicrocents])).toEqual([
+    [0, 1000n],
+    [1, 100n],
+    [1, 200n],
+  ]);
+});
+
+test("each of three costs is within its budget, and their sum is not", async () => {
+  const contract = await platform.agree();
+  const leaf = await work(contract.id, cost(400));
+  const middle = await work(contract.id, { ...cost(400), childAttestations: [leaf.attestation.id] });
+  const root = await work(contract.id, { ...cost(400), childAttestations: [middle.attestation.id] });
+  expect(
+    await faults(
+      root.attestation.id,
+      [root, middle, leaf].map(({ token }) => token),
+    ),
+  ).toEqual([[root.attestation.id, "BUDGET", "FAILED"]]);
+});
+
+test("who verifies work states its cost as well, and it counts once", async () => {
+  const contract = await platform.agree();
+  const leaf = await work(contract.id, cost(900));
+  const checked = await record(
+    signedCompletion(
+      contract.id,
+      {
+        ...cost(900),
+        type: "delegation_verification",
+        delegationId: leaf.attestation.delegationId,
+        createdAt: leaf.attestation.createdAt,
+        childAttestations: [leaf.attestation.id],
+      },
+      delegator,
+    ),
+  );
+  expect(await faults(checked.id, [leaf.token])).toEqual([]);
+});
+
+test("a deep fault is told at its place", async () => {
+  const contract = await platform.agree();
+  const bad = { result: { success: true, output: { label: 1 }, costMicrocents: 1, durationMs: 1 } };
+  const leaf = await work(contract.id, bad);
+  const root = await work(contract.id, { ...cost(1), childAttestations: [leaf.attestation.id] });
+  expect(await faults(root.attestation.id, [root.token, leaf.token])).toEqual([
+    [leaf.attestation.id, "VERIFICATION", "FAILED"],
+  ]);
+});
+
+test("an output of which only the hash is there is taken when the verifier signed for it", async () => {
+  const contract = await platform.agree();
+  const hashed = (label: unknown) => ({
+    success: true,
+    outputHash: canonicalOutput(engine, { label }).hash,
+    costMicrocents: 1,
+    durationMs: 1,
+  });
+  const leaf = await work(contract.id, { result: hashed("good") });
+  const alone = leaf.attestation.id;
+  expect(await faults(alone, [leaf.token])).toEqual([
+    [alone, "OUTPUT", "INCONCLUSIVE"],
+    [alone, "VERIFICATION", "INCONCLUSIVE"],
+  ]);
+  const verified = async (label: unknown) => {
+    const { attestation } = await platform.attestations.attestOutput({
+      requestId: `tree ${String(label)}`,
+      contractId: contract.id,
+      delegationId: leaf.attestation.delegationId,
+      output: value({ label: label as string }),
+      costMicrocents: 1n,
+      childAttestations: [alone],
+    });
+    return attestation?.id ?? "";
+  };
+  expect(await faults(await verified("good"), [leaf.token])).toEqual([]);
+  const other = await verified("other");
+  expect(await faults(other, [leaf.token])).toEqual([
+    [alone, "OUTPUT", "INCONCLUSIVE"],
+    [alone, "VERIFICATION", "INCONCLUSIVE"],
+  ]);
+});
+
+test("signers need a token of their delegation that held when it was recorded", async () => {
+  const contract = await platform.agree();
+  const fine = await work(contract.id);
+  const id = fine.attestation.id;
+  expect(await faults(id, [])).toEqual([[id, "AUTHORITY", "INCONCLUSIVE"]]);
+  const others = mint(contract.id, fine.attestation.delegationId, delegator);
+  expect(await faults(id, [others])).toEqual([[id, "AUTHORITY", "FAILED"]]);
+  const elsewhere = mint((await platform.agree()).id, fine.attestation.delegationId);
+  expect(await faults(id, [elsewhere])).toEqual([[id, "AUTHORITY", "FAILED"]]);
+
+  // The token ends an hour after it was minted; that what was recorded before still holds is the point.
+  platform.clock.advance(2 * 3_600_000);
+  expect(await faults(id, [fine.token])).toEqual([]);
+  const late = await record(
+    signedCompletion(contract.id, {
+      delegationId: fine.attestation.delegationId,
+      createdAt: fine.attestation.createdAt,
+    }),
+  );
+  expect(await faults(late.id, [fine.token])).toEqual([[late.id, "AUTHORITY", "FAILED"]]);
+});
+
+test("what was recorded before the delegation was taken back holds, what came after does not", async () => {
+  const contract = await platform.agree();
+  const before = await work(contract.id);
+  platform.clock.advance(1000);
+  const parsed = parseToken(before.token);
+  if (!parsed.ok) throw new Error("no token");
+  const [block = ""] = revocationIds(engine, parsed.token);
+  tokens.revoke(createRevocation(engine, block, "block", worker, platform.clock.now()));
+  platform.clock.advance(1000);
+  const { delegationId } = before.attestation;
+  const createdAt = new Date(platform.clock.now()).toISOString();
+  const after = await record(signedCompletion(contract.id, { delegationId, createdAt }));
+  expect(await faults(before.attestation.id, [before.token])).toEqual([]);
+  expect(await faults(after.id, [before.token])).toEqual([[after.id, "AUTHORITY", "FAILED"]]);
+});
+
+test("trees have bounds", async () => {
+  const contract = await platform.agree();
+  let { id } = (await work(contract.id, cost(1))).attestation;
+  for (let i = 0; i < 32; i++)
+    ({ id } = (await work(contract.id, { ...cost(1), childAttestations: [id] })).attestation);
+  expect(await refusal(platform.attestations.verifyAttestationTree({ id }))).toMatchObject({
+    reason: "LIMIT_EXCEEDED",
+    metadata: { limit: "tree_levels", max: "32" },
+  });
+  expect(
+    await refusal(platform.attestations.verifyAttestationTree({ id: "att_000000000000" })),
+  ).toMatchObject({
+    reason: "ATTESTATION_NOT_FOUND",
+  });
+});
+
+test("an export is verified by Node's own cryptography and the text of DSSE", async () => {
+  const contract = await platform.agree();
+  const { attestation } = await work(contract.id);
+  const { json } = await platform.attestations.exportAttestation({ id: attestation.id });
+  const envelope = JSON.parse(json);
+  const { principal } = await platform.attestations.getVerifier({});
+  const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: principal }, format: "jwk" });
+  const payload = Buffer.from(envelope.payload, "base64");
+  const pae = Buffer.concat([
+    Buffer.from(`DSSEv1 ${envelope.payloadType.length} ${envelope.payloadType} ${payload.length} `),
+    payload,
+  ]);
+  const [{ keyid, sig }] = envelope.signatures;
+  expect(keyid).toBe(principal);
+  expect(verify(null, pae, key, Buffer.from(sig, "base64"))).toBe(true);
+  expect(verify(null, Buffer.concat([pae, Buffer.of(32)]), key, Buffer.from(sig, "base64"))).toBe(false);
+  expect(JSON.parse(payload.toString())).toMatchObject({
+    _type: "https://in-toto.io/Statement/v1",
+    predicateType: "https://depute.dev/delegateos/attestation/v0.1",
+    subject: [{ name: "output" }, { name: contract.id }],
+    predicate: attestation,
+  });
+});

@@ -1,0 +1,173 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  AttestationStep,
+  TreeOutcome,
+  type VerifyAttestationTreeRequest,
+} from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
+import { verifyObject } from "@depute/dct";
+import { type CollectedNode, collectTree, createBreath } from "../attestation-tree.ts";
+import { canonicalOutput } from "../attestations.ts";
+import { loadAuthority } from "../authority-context.ts";
+import { readValue } from "../json-value.ts";
+import { outputFault } from "../rules/attestation-findings.ts";
+import {
+  budgetFinding,
+  failed,
+  inconclusive,
+  type Outcome,
+  parentsFirst,
+  passed,
+  type TreeFinding,
+  type TreeStep,
+  totalCosts,
+} from "../rules/attestation-tree.ts";
+import type { Attestation } from "../rules/documents.ts";
+import { isDeterministic } from "../rules/methods.ts";
+import { signerAuthority } from "../rules/signer-authority.ts";
+import type { Verifier } from "../verifier.ts";
+
+const STEPS: Record<TreeStep, AttestationStep> = {
+  signature: AttestationStep.SIGNATURE,
+  output: AttestationStep.OUTPUT,
+  verification: AttestationStep.VERIFICATION,
+  cost: AttestationStep.COST,
+  budget: AttestationStep.BUDGET,
+  authority: AttestationStep.AUTHORITY,
+};
+
+const OUTCOMES: Record<Outcome, TreeOutcome> = {
+  passed: TreeOutcome.PASSED,
+  failed: TreeOutcome.FAILED,
+  inconclusive: TreeOutcome.INCONCLUSIVE,
+};
+
+/** Verifies an attestation with all that it builds on (DelegateOS 7.3, which leaves it to v0.2). */
+export async function verifyAttestationTree(
+  verifier: Verifier,
+  request: VerifyAttestationTreeRequest,
+  context: HandlerContext,
+) {
+  await verifier.authority.identify(context);
+  const rootOutput = request.output === undefined ? undefined : readValue(request.output, "output").value;
+  const nodes = await collectTree(verifier, request.id);
+  const known = await loadAuthority(verifier, nodes, request.tokens, context);
+  const vouched = vouchedFor(verifier, nodes);
+  const totals = totalsOf(nodes);
+  const breathe = createBreath();
+  const answers = [];
+  for (const [i, node] of nodes.entries()) {
+    const { attestation, storeTime, depth } = node;
+    const { contract, judgement } = await verifier.contracts.get(attestation.contractId);
+    const budget = contract.constraints.maxBudgetMicrocents;
+    const total = totals.get(attestation.id) ?? 0n;
+    const { costMicrocents } = attestation.result;
+    const judge = (output: string) =>
+      isDeterministic(contract.verification)
+        ? verifier.checker.verify(judgement, output, context.signal)
+        : undefined;
+    const findings = [
+      signatureFinding(verifier, attestation),
+      ...(await outputFindings(verifier, attestation, i === 0 ? rootOutput : undefined, vouched, judge)),
+      costMicrocents <= budget
+        ? passed("cost")
+        : failed("cost", `${costMicrocents} microcents are more than the budget of ${budget}`),
+      budgetFinding(total, budget),
+      signerAuthority(verifier.engine, attestation, contract, storeTime, known),
+    ];
+    answers.push(answerOf(attestation.id, depth, total, findings));
+    await breathe();
+  }
+  return { valid: answers.every((node) => node.passed), nodes: answers };
+}
+
+function signatureFinding({ engine }: Verifier, attestation: Attestation): TreeFinding {
+  const verified = verifyObject(engine, "attestation", attestation);
+  return verified.ok ? passed("signature") : failed("signature", verified.refusal.detail);
+}
+
+/** Contract and output hash of what the verifier itself has judged, and how. */
+type Vouched = ReadonlyMap<string, boolean>;
+
+function vouchedFor({ keypair }: Verifier, nodes: readonly CollectedNode[]): Vouched {
+  const vouched = new Map<string, boolean>();
+  for (const { attestation } of nodes) {
+    const { principal, type, result } = attestation;
+    if (principal !== keypair.principal.id || type !== "delegation_verification") continue;
+    const key = keyOf(attestation);
+    vouched.set(key, (vouched.get(key) ?? true) && result.verificationOutcome?.passed === true);
+  }
+  return vouched;
+}
+
+function keyOf({ contractId, result }: Attestation): string {
+  return `${contractId} ${result.outputHash ?? ""}`;
+}
+
+async function outputFindings(
+  { engine }: Verifier,
+  attestation: Attestation,
+  given: unknown,
+  vouched: Vouched,
+  judge: (output: string) => Promise<{ passed: boolean; details?: string }> | undefined,
+): Promise<TreeFinding[]> {
+  const { output = given, outputHash } = attestation.result;
+  if (output === undefined) {
+    if (outputHash === undefined) {
+      const nothing = "the attestation holds neither an output nor its hash";
+      return [failed("output", nothing), failed("verification", nothing)];
+    }
+    const judged = vouched.get(keyOf(attestation));
+    if (judged === undefined) {
+      const missing = "only a hash is there, and the verifier did not sign for it";
+      return [inconclusive("output", missing), inconclusive("verification", missing)];
+    }
+    const verdict = judged
+      ? passed("verification")
+      : failed("verification", "the verifier judged that it fails");
+    return [passed("output"), verdict];
+  }
+  const held = canonicalOutput(engine, output, "output");
+  const fault = outputFault({ held, hash: outputHash, given: undefined });
+  if (fault !== undefined) return [failed("output", fault), failed("verification", fault)];
+  const result = await judge(held.canonical);
+  if (result === undefined) {
+    const judged = outputHash === undefined ? undefined : vouched.get(keyOf(attestation));
+    if (judged === true) return [passed("output"), passed("verification")];
+    return [
+      passed("output"),
+      inconclusive("verification", "it needs a model or a person, and is not repeated here"),
+    ];
+  }
+  return [
+    passed("output"),
+    result.passed ? passed("verification") : failed("verification", result.details ?? "it did not pass"),
+  ];
+}
+
+function totalsOf(nodes: readonly CollectedNode[]): Map<string, bigint> {
+  const costs = nodes.map(({ attestation: { id, childAttestations, contractId, delegationId, result } }) => ({
+    id,
+    children: childAttestations,
+    delegation: `${contractId} ${delegationId}`,
+    cost: result.costMicrocents,
+  }));
+  const sorted = parentsFirst(costs);
+  // Children are stored before their parents, so none is among its own.
+  if (sorted === undefined) throw new Error("stored attestations build on one another in a circle");
+  return totalCosts(sorted);
+}
+
+function answerOf(attestationId: string, depth: number, total: bigint, findings: readonly TreeFinding[]) {
+  const faults = findings.filter(({ outcome }) => outcome !== "passed");
+  return {
+    attestationId,
+    depth,
+    passed: faults.length === 0,
+    totalCostMicrocents: total,
+    findings: faults.map(({ step, outcome, details }) => ({
+      step: STEPS[step],
+      outcome: OUTCOMES[outcome],
+      details,
+    })),
+  };
+}

@@ -1,0 +1,76 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type CostNode, parentsFirst, totalCosts } from "./attestation-tree.ts";
+
+/** Word for word: the delegations below a node, each with its largest cost. */
+function reference(nodes: readonly CostNode[], id: string): bigint {
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const seen = new Set<string>();
+  const open = [id];
+  for (let at = open.pop(); at !== undefined; at = open.pop()) {
+    if (seen.has(at)) continue;
+    seen.add(at);
+    open.push(...(byId.get(at)?.children ?? []));
+  }
+  const delegations = new Set([...seen].map((each) => byId.get(each)?.delegation));
+  return [...delegations].reduce((sum, delegation) => {
+    const costs = nodes.filter((node) => node.delegation === delegation).map(({ cost }) => cost);
+    return sum + BigInt(Math.max(...costs));
+  }, 0n);
+}
+
+const graphs = fc
+  .array(
+    fc.record({ links: fc.array(fc.nat(99), { maxLength: 6 }), delegation: fc.nat(50), cost: fc.nat() }),
+    { minLength: 1, maxLength: 60 },
+  )
+  .map((parts) =>
+    parts.map(({ links, delegation, cost }, i): CostNode => {
+      // Children stand after their parents, as in a graph without cycles they always can.
+      const below = links.map((link) => i + 1 + link).filter((child) => child < parts.length);
+      return {
+        id: `n${i}`,
+        children: [...new Set(below)].map((n) => `n${n}`),
+        delegation: `d${delegation}`,
+        cost,
+      };
+    }),
+  );
+
+test("a node costs what all delegations below it cost, each once", () => {
+  fc.assert(
+    fc.property(graphs, (nodes) => {
+      const totals = totalCosts(nodes);
+      for (const { id } of nodes) expect(totals.get(id)).toBe(reference(nodes, id));
+    }),
+  );
+});
+
+test("nodes are sorted with parents first, and a circle is seen", () => {
+  fc.assert(
+    fc.property(graphs, fc.infiniteStream(fc.nat()), (nodes, keys) => {
+      const shuffled = nodes.map((node) => ({ node, key: keys.next().value ?? 0 }));
+      const mixed = shuffled.sort((a, b) => a.key - b.key).map(({ node }) => node);
+      const sorted = parentsFirst(mixed)?.map(({ id }) => id) ?? [];
+      expect(sorted).toHaveLength(nodes.length);
+      for (const { id, children } of nodes) {
+        for (const child of children) expect(sorted.indexOf(child)).toBeGreaterThan(sorted.indexOf(id));
+      }
+    }),
+  );
+  const circle = [
+    { id: "a", children: ["b"] },
+    { id: "b", children: ["a"] },
+  ];
+  expect(parentsFirst(circle)).toBeUndefined();
+});
+
+test("2,000 attestations of the greatest cost add up exactly", () => {
+  const nodes = Array.from({ length: 2000 }, (_, i) => ({
+    id: `n${i}`,
+    children: i === 1999 ? [] : [`n${i + 1}`],
+    delegation: `d${i}`,
+    cost: Number.MAX_SAFE_INTEGER,
+  }));
+  expect(totalCosts(nodes).get("n0")).toBe(2000n * BigInt(Number.MAX_SAFE_INTEGER));
+});

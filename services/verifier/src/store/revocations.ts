@@ -1,0 +1,26 @@
+import type { ReadTx, WriteTx } from "@depute/store";
+
+/** A block that was taken back. */
+export interface RevocationRow {
+  revocationId: string;
+  revokedBy: string;
+  /** When the tokens service recorded it, in milliseconds since the Unix epoch. */
+  time: number;
+}
+
+export async function insertRevocation(tx: WriteTx, row: RevocationRow): Promise<void> {
+  const { revocationId, revokedBy, time } = row;
+  await tx.run(
+    `INSERT INTO revocations (revocation_id, revoked_by, record_ms) VALUES (?, ?, ?)
+     ON CONFLICT (revocation_id, revoked_by) DO NOTHING`,
+    [revocationId, revokedBy, time],
+  );
+}
+
+export function revocationsOf(tx: ReadTx, revocationId: string): Promise<RevocationRow[]> {
+  return tx.all(
+    `SELECT revocation_id AS "revocationId", revoked_by AS "revokedBy", record_ms AS "time"
+     FROM revocations WHERE revocation_id = ?`,
+    [revocationId],
+  );
+}

@@ -1,0 +1,67 @@
+import type { ReadTx, WriteTx } from "@depute/store";
+import { type DecompositionMode, MAX_LINEAGE } from "../rules/decomposition.ts";
+
+export interface SubContractRow {
+  contractId: string;
+  parentId: string;
+  planId: string;
+  mode: DecompositionMode;
+  /** JSON of a list of ids. */
+  dependsOn: string;
+  budget: number;
+  /** Its place among the parent's parts, from 1. */
+  place: number;
+}
+
+const COLUMNS = `contract_id AS "contractId", parent_id AS "parentId", plan_id AS "planId", mode,
+  depends_on AS "dependsOn", budget, place`;
+
+export async function insertSubContract(tx: WriteTx, row: SubContractRow): Promise<void> {
+  await tx.run(
+    `INSERT INTO sub_contracts (contract_id, parent_id, plan_id, mode, depends_on, budget, place)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    [row.contractId, row.parentId, row.planId, row.mode, row.dependsOn, row.budget, row.place],
+  );
+}
+
+export function getSubContract(tx: ReadTx, contractId: string): Promise<SubContractRow | undefined> {
+  return tx.get(`SELECT ${COLUMNS} FROM sub_contracts WHERE contract_id = ?`, [contractId]);
+}
+
+/** How many parts a contract has, and what was given away of its budget, in microcents. */
+export async function partsOf(tx: ReadTx, parentId: string): Promise<{ count: number; budget: number }> {
+  const row = await tx.get<{ count: number; budget: number }>(
+    `SELECT COUNT(*) AS "count", COALESCE(SUM(budget), 0) AS "budget" FROM sub_contracts WHERE parent_id = ?`,
+    [parentId],
+  );
+  return row ?? { count: 0, budget: 0 };
+}
+
+/** A contract's parts, in the order in which they were stored. */
+export function listSubContracts(
+  tx: ReadTx,
+  parentId: string,
+  size: number,
+  afterPlace: number,
+): Promise<SubContractRow[]> {
+  return tx.all(
+    `SELECT ${COLUMNS} FROM sub_contracts WHERE parent_id = ? AND place > ? ORDER BY place LIMIT ?`,
+    [parentId, afterPlace, size],
+  );
+}
+
+/** The parent, its parent and so on. A part is stored after its parent and has one, so this ends. */
+export async function lineageOf(tx: ReadTx, contractId: string): Promise<string[]> {
+  const rows = await tx.all<{ parentId: string }>(
+    `WITH RECURSIVE above (parent_id, level) AS (
+       SELECT parent_id, 1 FROM sub_contracts WHERE contract_id = ?
+       UNION ALL
+       SELECT sub_contracts.parent_id, above.level + 1
+         FROM sub_contracts JOIN above ON sub_contracts.contract_id = above.parent_id
+         WHERE above.level < ${MAX_LINEAGE}
+     )
+     SELECT parent_id AS "parentId" FROM above ORDER BY level`,
+    [contractId],
+  );
+  return rows.map(({ parentId }) => parentId);
+}
