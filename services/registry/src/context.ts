@@ -1,10 +1,15 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
+import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import type { Clock } from "@depute/core";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { type Authority, type Identity, mayActFor } from "@depute/service";
-import type { Store, WriteTx } from "@depute/store";
+import type { ReadTx, Store, WriteTx } from "@depute/store";
+import type { RemovalGuard } from "./removal-guard.ts";
+import type { StoredAgent } from "./rules/agent.ts";
 import type { SchemaChecker } from "./schema-checker.ts";
+import { findVisible } from "./store/agents.ts";
+import type { Viewer } from "./store/sight.ts";
 
 /** What the handlers work with. */
 export interface RegistryContext {
@@ -13,8 +18,14 @@ export interface RegistryContext {
   readonly clock: Clock;
   readonly authority: Authority;
   readonly schemas: SchemaChecker;
+  /** By what time leases are judged. */
+  readonly guard: RemovalGuard;
   /** Digits of a version hash. */
   readonly hashLength: number;
+  /** The address under which clients know the platform. */
+  readonly publicUrl: string;
+  /** Whether also `local` has to bring a registration statement for an agent with a key. */
+  readonly proofRequired: boolean;
 }
 
 /** The topic of wake-ups after an agent or its capabilities changed; the key is the agent's id. */
@@ -34,12 +45,43 @@ export function identify({ authority }: RegistryContext, context: HandlerContext
   return authority.identify(context);
 }
 
+/**
+ * By whose sight a call is answered: the caller's, or that of the principal that it names.
+ *
+ * @throws DeputeError CALLER_NOT_ALLOWED for another's sight
+ */
+export function viewerFor(identity: Identity, named: string): Viewer {
+  if (named === "") return identity.local ? "all" : { principal: identity.principal };
+  if (identity.local || named === identity.principal) return { principal: named };
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the platform may see for another", {
+    violations: [{ field: "viewer", description: "is not the caller" }],
+  });
+}
+
 /** @throws DeputeError CALLER_NOT_ALLOWED when the caller is not the agent's principal */
 export function checkMayActFor(identity: Identity, principal: string, field: string): void {
   if (mayActFor(identity, principal)) return;
   throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent's own principal may do this", {
     violations: [{ field, description: "is not the caller's" }],
   });
+}
+
+/**
+ * The caller's agent, which is not removed.
+ *
+ * @param field where the request names it
+ * @throws DeputeError AGENT_NOT_FOUND, also for one that the caller does not see; CALLER_NOT_ALLOWED
+ */
+export async function findOwn(
+  tx: ReadTx,
+  identity: Identity,
+  id: string,
+  field: string,
+): Promise<StoredAgent> {
+  const agent = await findVisible(tx, id, viewerFor(identity, ""));
+  if (agent === undefined || agent.status === AgentStatus.REMOVED) throw agentNotFound(id);
+  checkMayActFor(identity, agent.record.principal, field);
+  return agent;
 }
 
 export function agentNotFound(id: string): DeputeError {

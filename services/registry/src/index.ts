@@ -1,11 +1,14 @@
 import { join } from "node:path";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
+import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import { defineService, defineSettings } from "@depute/service";
 import { openStore } from "@depute/store";
 import type { RegistryContext } from "./context.ts";
 import { agentService } from "./handlers/agent-service.ts";
 import { discoveryService } from "./handlers/discovery-service.ts";
+import { organizationService } from "./handlers/organization-service.ts";
+import { RemovalGuard } from "./removal-guard.ts";
 import { HASH_LENGTHS } from "./rules/version-hash.ts";
 import { createSchemaChecker } from "./schema-checker.ts";
 import { migrations } from "./store/migrations.ts";
@@ -21,8 +24,15 @@ export const registry = defineService({
       help: "digits of the version hashes that capabilities are listed with",
       group: "Registry",
     },
+    registrationProof: {
+      type: "string",
+      choices: ["open", "required"],
+      default: "open",
+      help: "`required`: also a caller without credentials has to bring a statement signed by the agent's key",
+      group: "Registry",
+    },
   }),
-  descriptors: [AgentService, DiscoveryService],
+  descriptors: [AgentService, DiscoveryService, OrganizationService],
   async start(deps, settings) {
     const { log, clock, bus, authority, dataDir } = deps;
     const store = await openStore({
@@ -36,12 +46,19 @@ export const registry = defineService({
       clock,
       authority,
       schemas: createSchemaChecker(deps.connect("verifier")),
+      guard: new RemovalGuard(clock, undefined),
       hashLength: Number(settings.versionHashLength),
+      // Known once the server listens.
+      get publicUrl() {
+        return deps.publicUrl;
+      },
+      proofRequired: settings.registrationProof === "required",
     };
     return {
       routes: (router) => {
         router.service(AgentService, agentService(context));
         router.service(DiscoveryService, discoveryService(context));
+        router.service(OrganizationService, organizationService(context));
       },
       close: () => store.close(),
     };

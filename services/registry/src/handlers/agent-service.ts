@@ -9,11 +9,23 @@ import {
   GetAgentResponseSchema,
   type HeartbeatAgentRequest,
   HeartbeatAgentResponseSchema,
+  type SetAgentStatusRequest,
+  SetAgentStatusResponseSchema,
 } from "@depute/contracts/depute/registry/v1/agent_service_pb";
-import { agentNotFound, announce, checkMayActFor, identify, type RegistryContext } from "../context.ts";
+import {
+  agentNotFound,
+  announce,
+  checkMayActFor,
+  findOwn,
+  identify,
+  type RegistryContext,
+  viewerFor,
+} from "../context.ts";
 import { isLiving, present, type StoredAgent } from "../rules/agent.ts";
 import { leaseExpiry } from "../rules/liveness.ts";
-import { findAgent, putAgent, putLease } from "../store/agents.ts";
+import { findVisible, putState } from "../store/agents.ts";
+import { putLease, retireLease } from "../store/leases.ts";
+import { getAgentVersion, listAgentVersions } from "./agent-versions.ts";
 import { listAgents } from "./list-agents.ts";
 import { publishCapabilities } from "./publish-capabilities.ts";
 import { registerAgent } from "./register-agent.ts";
@@ -26,14 +38,20 @@ export function agentService(registry: RegistryContext): ServiceImpl<typeof Agen
     heartbeatAgent: (request, context) => heartbeatAgent(registry, request, context),
     deregisterAgent: (request, context) => deregisterAgent(registry, request, context),
     publishCapabilities: (request, context) => publishCapabilities(registry, request, context),
+    setAgentStatus: (request, context) => setAgentStatus(registry, request, context),
+    getAgentVersion: (request, context) => getAgentVersion(registry, request, context),
+    listAgentVersions: (request, context) => listAgentVersions(registry, request, context),
   };
 }
 
-async function getAgent(registry: RegistryContext, { id }: GetAgentRequest, context: HandlerContext) {
-  await identify(registry, context);
-  const agent = await registry.store.read((tx) => findAgent(tx, id));
-  if (agent === undefined) throw agentNotFound(id);
-  return create(GetAgentResponseSchema, { agent: present(agent, registry.clock.now()) });
+async function getAgent(registry: RegistryContext, request: GetAgentRequest, context: HandlerContext) {
+  const { id } = request;
+  const viewer = viewerFor(await identify(registry, context), request.viewer);
+  return registry.store.read(async (tx) => {
+    const agent = await findVisible(tx, id, viewer);
+    if (agent === undefined) throw agentNotFound(id);
+    return create(GetAgentResponseSchema, { agent: present(agent, await registry.guard.view(tx)) });
+  });
 }
 
 async function heartbeatAgent(
@@ -42,35 +60,58 @@ async function heartbeatAgent(
   context: HandlerContext,
 ) {
   const identity = await identify(registry, context);
-  const agent = await registry.store.write(async (tx): Promise<StoredAgent> => {
-    const known = await findAgent(tx, id);
-    if (known === undefined || known.status !== AgentStatus.ACTIVE) throw agentNotFound(id);
-    checkMayActFor(identity, known.record.principal, "id");
+  const agent = await registry.store.write(async (tx) => {
+    const known = await findOwn(tx, identity, id, "id");
     const now = registry.clock.now();
     const expireTime = leaseExpiry(now, Number(known.record.leaseMs));
     await putLease(tx, id, now, expireTime);
     // A beat of an agent that was not lost changes nothing that others see.
-    if (!isLiving(known, now)) announce(registry, tx, id);
-    return { ...known, heartbeatTime: now, expireTime };
+    if (!isLiving(known, { now, asOf: now })) announce(registry, tx, id);
+    return present({ ...known, heartbeatTime: now, expireTime }, { now, asOf: now });
   });
-  return create(HeartbeatAgentResponseSchema, { agent: present(agent, registry.clock.now()) });
+  return create(HeartbeatAgentResponseSchema, { agent });
 }
 
 async function deregisterAgent(
   registry: RegistryContext,
-  { id }: DeregisterAgentRequest,
+  { id, message }: DeregisterAgentRequest,
   context: HandlerContext,
 ) {
   const identity = await identify(registry, context);
-  const agent = await registry.store.write(async (tx): Promise<StoredAgent> => {
-    const known = await findAgent(tx, id);
+  const agent = await registry.store.write(async (tx) => {
+    const view = await registry.guard.view(tx);
+    const known = await findVisible(tx, id, viewerFor(identity, ""));
     if (known === undefined) throw agentNotFound(id);
     checkMayActFor(identity, known.record.principal, "id");
-    if (known.status === AgentStatus.REMOVED) return known;
-    const removed = { ...known, status: AgentStatus.REMOVED, updateTime: registry.clock.now() };
-    await putAgent(tx, removed);
+    if (known.status === AgentStatus.REMOVED) return present(known, view);
+    const removed: StoredAgent = {
+      ...known,
+      status: AgentStatus.REMOVED,
+      statusMessage: message,
+      updateTime: view.now,
+    };
+    await putState(tx, removed);
+    await retireLease(tx, id);
     announce(registry, tx, id);
-    return removed;
+    return present(removed, view);
   });
-  return create(DeregisterAgentResponseSchema, { agent: present(agent, registry.clock.now()) });
+  return create(DeregisterAgentResponseSchema, { agent });
+}
+
+async function setAgentStatus(
+  registry: RegistryContext,
+  { id, status, message }: SetAgentStatusRequest,
+  context: HandlerContext,
+) {
+  const identity = await identify(registry, context);
+  const agent = await registry.store.write(async (tx) => {
+    const view = await registry.guard.view(tx);
+    const known = await findOwn(tx, identity, id, "id");
+    if (known.status === status && known.statusMessage === message) return present(known, view);
+    const changed: StoredAgent = { ...known, status, statusMessage: message, updateTime: view.now };
+    await putState(tx, changed);
+    announce(registry, tx, id);
+    return present(changed, view);
+  });
+  return create(SetAgentStatusResponseSchema, { agent });
 }

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
+import { AgentHealth, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import {
   type DiscoverCapabilitiesRequest,
   type DiscoverCapabilitiesResponse,
@@ -9,20 +10,29 @@ import {
 } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
 import { encodePageToken, type PageFilters, pageSize } from "@depute/core";
 import type { ReadTx } from "@depute/store";
-import { agentNotFound, identify, type RegistryContext } from "../context.ts";
+import { agentNotFound, identify, type RegistryContext, viewerFor } from "../context.ts";
 import { readPosition } from "../page-position.ts";
 import { isLiving } from "../rules/agent.ts";
 import { toRef, toSummary, withHash } from "../rules/levels.ts";
 import { BestOf, compareRanked, passes, queryWords, score } from "../rules/match.ts";
+import { searchKeys } from "../rules/registration.ts";
+import { type LevelledCapability, tokensOf } from "../rules/tokens.ts";
 import { versionHash } from "../rules/version-hash.ts";
-import { findAgent } from "../store/agents.ts";
-import { type FullOffer, listOffers, loadFull, type Offer, searchOffers } from "../store/capabilities.ts";
+import { findVisible } from "../store/agents.ts";
+import {
+  type CapabilityFilter,
+  type FullOffer,
+  listOffers,
+  loadFull,
+  type Offer,
+  type OfferSight,
+  searchOffers,
+} from "../store/capabilities.ts";
 
 /** What is looked for: the request with its defaults filled in. */
-interface Search {
-  readonly agentId: string | undefined;
-  readonly id: string | undefined;
-  readonly category: string | undefined;
+interface Search extends CapabilityFilter {
+  readonly keys: readonly string[];
+  readonly health: AgentHealth;
   readonly query: string;
   readonly threshold: number;
   readonly topK: number;
@@ -32,6 +42,15 @@ interface Search {
 interface Page {
   readonly offers: readonly Offer[];
   readonly nextPageToken: string;
+  readonly truncated: boolean;
+}
+
+/** What a page is read by. */
+interface PageRequest {
+  readonly filters: PageFilters;
+  readonly token: string;
+  readonly size: number;
+  readonly sight: OfferSight;
 }
 
 /** DiscoveryService.DiscoverCapabilities. */
@@ -40,32 +59,50 @@ export async function discoverCapabilities(
   request: DiscoverCapabilitiesRequest,
   context: HandlerContext,
 ): Promise<DiscoverCapabilitiesResponse> {
-  await identify(registry, context);
+  const viewer = viewerFor(await identify(registry, context), request.viewer);
   const search = readSearch(request);
-  const filters: PageFilters = { list: "capabilities", ...search };
+  const filters: PageFilters = {
+    list: "capabilities",
+    viewer: viewer === "all" ? "" : viewer.principal,
+    ...search,
+  };
   const size = pageSize(request.pageSize);
-  const now = registry.clock.now();
   return registry.store.read(async (tx) => {
-    if (search.agentId !== undefined) {
-      const agent = await findAgent(tx, search.agentId);
-      if (agent === undefined || !isLiving(agent, now)) throw agentNotFound(search.agentId);
-    }
+    const sight = { viewer, view: await registry.guard.view(tx) };
+    await checkNamed(tx, search, sight);
     const find = search.query === "" ? listed : ranked;
-    const { offers, nextPageToken } = await find(tx, search, filters, request.pageToken, size, now);
+    const page = { filters, token: request.pageToken, size, sight };
+    const { offers, nextPageToken, truncated } = await find(tx, search, page);
     const capabilities =
       request.level === 0
         ? offers.map((offer) => atLevel0(offer, registry.hashLength))
         : (await loadFull(tx, offers)).map((offer) => atLevel(request.level, offer, registry.hashLength));
-    return create(DiscoverCapabilitiesResponseSchema, { capabilities, nextPageToken });
+    const tokens = tokensOf(capabilities.map(({ capability }) => capability as LevelledCapability));
+    return create(DiscoverCapabilitiesResponseSchema, { capabilities, nextPageToken, tokens, truncated });
   });
 }
 
+/** @throws DeputeError AGENT_NOT_FOUND for a named agent that the viewer does not see, or that does not live */
+async function checkNamed(
+  tx: ReadTx,
+  { agentId, health }: Search,
+  { viewer, view }: OfferSight,
+): Promise<void> {
+  if (agentId === undefined) return;
+  const agent = await findVisible(tx, agentId, viewer);
+  const found = agent !== undefined && agent.status !== AgentStatus.REMOVED;
+  if (!found || (health === AgentHealth.UNSPECIFIED && !isLiving(agent, view))) throw agentNotFound(agentId);
+}
+
 /** Members that are empty do not narrow the search. */
-function readSearch({ filter, agentId }: DiscoverCapabilitiesRequest): Search {
+function readSearch(request: DiscoverCapabilitiesRequest): Search {
+  const { filter, agentId, organization, protocol, tags, health } = request;
   return {
     agentId: agentId || undefined,
     id: filter?.id || undefined,
     category: filter?.category || undefined,
+    keys: searchKeys({ tags, protocols: protocol === "" ? [] : [protocol], organization }),
+    health,
     query: filter?.query ?? "",
     threshold: filter?.threshold ?? 0,
     topK: filter?.topK ?? Number.MAX_SAFE_INTEGER,
@@ -76,16 +113,13 @@ function readSearch({ filter, agentId }: DiscoverCapabilitiesRequest): Search {
 async function listed(
   tx: ReadTx,
   search: Search,
-  filters: PageFilters,
-  token: string,
-  size: number,
-  now: number,
+  { filters, token, size, sight }: PageRequest,
 ): Promise<Page> {
   const position = readPosition(token, filters, ["number", "string", "string"]);
   const [served, id, agentId] = position ?? [0, "", ""];
   const limit = Math.min(size, search.topK - served);
-  if (limit <= 0) return { offers: [], nextPageToken: "" };
-  const found = await listOffers(tx, search, { after: { id, agentId }, limit: limit + 1, now });
+  if (limit <= 0) return { offers: [], nextPageToken: "", truncated: false };
+  const found = await listOffers(tx, search, { ...sight, after: { id, agentId }, limit: limit + 1 });
   return pageOf(found, limit, served, search.topK, filters, (last) => [last.id, last.agentId]);
 }
 
@@ -93,28 +127,26 @@ async function listed(
 async function ranked(
   tx: ReadTx,
   search: Search,
-  filters: PageFilters,
-  token: string,
-  size: number,
-  now: number,
+  { filters, token, size, sight }: PageRequest,
 ): Promise<Page> {
   const position = readPosition(token, filters, ["number", "number", "string", "string"]);
   const served = position?.[0] ?? 0;
   const after = position && { score: position[1], id: position[2], agentId: position[3] };
   const limit = Math.min(size, search.topK - served);
   const words = queryWords(search.query);
-  if (limit <= 0 || words.length === 0) return { offers: [], nextPageToken: "" };
+  if (limit <= 0 || words.length === 0) return { offers: [], nextPageToken: "", truncated: false };
   const best = new BestOf<Offer & { score: number }>(limit + 1);
-  await searchOffers(tx, search, words, now, (offer, text) => {
+  const truncated = await searchOffers(tx, search, words, sight, (offer, text) => {
     const candidate = { ...offer, score: score(words, text) };
     if (!passes(candidate.score, search.threshold)) return;
     if (after === undefined || compareRanked(candidate, after) > 0) best.offer(candidate);
   });
-  return pageOf(best.items, limit, served, search.topK, filters, (last) => [
+  const page = pageOf(best.items, limit, served, search.topK, filters, (last) => [
     last.score,
     last.id,
     last.agentId,
   ]);
+  return { ...page, truncated };
 }
 
 function pageOf<T extends Offer>(
@@ -129,7 +161,8 @@ function pageOf<T extends Offer>(
   const total = served + offers.length;
   const last = offers.at(-1);
   const isLast = last === undefined || found.length <= limit || total >= topK;
-  return { offers, nextPageToken: isLast ? "" : encodePageToken([total, ...place(last)], filters) };
+  const nextPageToken = isLast ? "" : encodePageToken([total, ...place(last)], filters);
+  return { offers, nextPageToken, truncated: false };
 }
 
 function atLevel0(offer: Offer, hashLength: number): DiscoveredCapability {

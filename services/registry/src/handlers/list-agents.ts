@@ -7,7 +7,7 @@ import {
   ListAgentsResponseSchema,
 } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { encodePageToken, pageSize } from "@depute/core";
-import { identify, type RegistryContext } from "../context.ts";
+import { identify, type RegistryContext, viewerFor } from "../context.ts";
 import { readPosition } from "../page-position.ts";
 import { present } from "../rules/agent.ts";
 import { type AgentFilter, listAgents as queryAgents } from "../store/agents.ts";
@@ -18,7 +18,7 @@ export async function listAgents(
   request: ListAgentsRequest,
   context: HandlerContext,
 ): Promise<ListAgentsResponse> {
-  await identify(registry, context);
+  const viewer = viewerFor(await identify(registry, context), "");
   const filter: AgentFilter = {
     status: request.status === AgentStatus.UNSPECIFIED ? AgentStatus.ACTIVE : request.status,
     health: request.health,
@@ -29,13 +29,15 @@ export async function listAgents(
   const filters = { list: "agents", ...filter };
   const [after] = readPosition(request.pageToken, filters, ["string"]) ?? [""];
   const size = pageSize(request.pageSize);
-  const now = registry.clock.now();
   // One more than is answered tells whether there is more.
-  const found = await registry.store.read((tx) => queryAgents(tx, filter, { after, limit: size + 1, now }));
+  const { found, view } = await registry.store.read(async (tx) => {
+    const view = await registry.guard.view(tx);
+    return { view, found: await queryAgents(tx, filter, { after, limit: size + 1, view, viewer }) };
+  });
   const page = found.slice(0, size);
   const last = page.at(-1)?.record.id;
   return create(ListAgentsResponseSchema, {
-    agents: page.map((agent) => present(agent, now)),
+    agents: page.map((agent) => present(agent, view)),
     nextPageToken: last !== undefined && found.length > size ? encodePageToken([last], filters) : "",
   });
 }

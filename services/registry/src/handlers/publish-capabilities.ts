@@ -1,22 +1,20 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import {
   type PublishCapabilitiesRequest,
   PublishCapabilitiesRequestSchema,
   type PublishCapabilitiesResponse,
   PublishCapabilitiesResponseSchema,
 } from "@depute/contracts/depute/registry/v1/agent_service_pb";
-import { type Identity, ownOptions } from "@depute/service";
-import type { ReadTx } from "@depute/store";
-import { agentNotFound, announce, checkMayActFor, identify, type RegistryContext } from "../context.ts";
+import { ownOptions } from "@depute/service";
+import { announce, findOwn, identify, type RegistryContext } from "../context.ts";
 import { repeatable } from "../idempotency.ts";
-import type { StoredAgent } from "../rules/agent.ts";
 import { withHash } from "../rules/levels.ts";
 import { readPublication } from "../rules/publication.ts";
+import { searchKeys } from "../rules/registration.ts";
 import { schemasToCheck } from "../rules/schema-checks.ts";
 import { sha256Hex } from "../sha256.ts";
-import { findAgent, putAgent } from "../store/agents.ts";
+import { putState } from "../store/agents.ts";
 import { publishedBy, replaceCapabilities } from "../store/capabilities.ts";
 
 const SCHEMAS = { request: PublishCapabilitiesRequestSchema, answer: PublishCapabilitiesResponseSchema };
@@ -38,7 +36,7 @@ export async function publishCapabilities(
   const before = await registry.store.read(async (tx) => {
     const answered = await call.before(tx);
     if (answered !== undefined) return { answered };
-    await findOwn(tx, identity, agentId);
+    await findOwn(tx, identity, agentId, "agent_id");
     return { published: await publishedBy(tx, agentId) };
   });
   if (before.answered !== undefined) return before.answered;
@@ -50,11 +48,11 @@ export async function publishCapabilities(
   return registry.store.write(async (tx) => {
     const answered = await call.before(tx);
     if (answered !== undefined) return answered;
-    const agent = await findOwn(tx, identity, agentId);
+    const agent = await findOwn(tx, identity, agentId, "agent_id");
     const now = registry.clock.now();
-    await replaceCapabilities(tx, agentId, capabilities);
+    await replaceCapabilities(tx, agentId, capabilities, searchKeys(agent.record));
     const capabilityIds = capabilities.map(({ message }) => message.id);
-    await putAgent(tx, { ...agent, capabilityIds, updateTime: now });
+    await putState(tx, { ...agent, capabilityIds, updateTime: now });
     const answer = create(PublishCapabilitiesResponseSchema, {
       capabilities: capabilities.map(({ message, digest }) => withHash(message, digest, registry.hashLength)),
     });
@@ -62,12 +60,4 @@ export async function publishCapabilities(
     announce(registry, tx, agentId);
     return answer;
   });
-}
-
-/** The caller's agent, which is not removed. */
-async function findOwn(tx: ReadTx, identity: Identity, id: string): Promise<StoredAgent> {
-  const agent = await findAgent(tx, id);
-  if (agent === undefined || agent.status !== AgentStatus.ACTIVE) throw agentNotFound(id);
-  checkMayActFor(identity, agent.record.principal, "agent_id");
-  return agent;
 }

@@ -1,19 +1,36 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
+import { type Agent, AgentVisibility } from "@depute/contracts/depute/registry/v1/agent_pb";
 import {
   type RegisterAgentRequest,
   RegisterAgentRequestSchema,
   type RegisterAgentResponse,
   RegisterAgentResponseSchema,
 } from "@depute/contracts/depute/registry/v1/agent_service_pb";
-import { invalid } from "@depute/core";
+import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import type { Identity } from "@depute/service";
+import type { WriteTx } from "@depute/store";
 import { announce, checkMayActFor, identify, type RegistryContext } from "../context.ts";
+import { verifyEd25519 } from "../ed25519.ts";
 import { repeatable } from "../idempotency.ts";
-import { present, register } from "../rules/agent.ts";
-import { baseOf, checkOwnership } from "../rules/registration.ts";
-import { findAgent, putAgent } from "../store/agents.ts";
+import { present, register, type StoredAgent, type VersionName } from "../rules/agent.ts";
+import { inherit, MAX_INSTANCES } from "../rules/instances.ts";
+import { checkOverseers } from "../rules/overseers.ts";
+import { recordDigest } from "../rules/record-digest.ts";
+import { baseOf, checkCard, checkOwnership, searchKeys } from "../rules/registration.ts";
+import { checkStatement } from "../rules/statement.ts";
+import { sha256Hex } from "../sha256.ts";
+import { countInstances, findAgent, listInstances, putRecord } from "../store/agents.ts";
+import { indexCapabilities } from "../store/capabilities.ts";
+import { putLease } from "../store/leases.ts";
+import { addMember, countMembers } from "../store/members.ts";
+import { isMember } from "../store/sight.ts";
+import { addVersion, findVersion, listVersions } from "../store/versions.ts";
 
 const SCHEMAS = { request: RegisterAgentRequestSchema, answer: RegisterAgentResponseSchema };
+
+/** Versions that are kept of one agent. */
+export const MAX_VERSIONS = 10_000;
 
 /** AgentService.RegisterAgent. */
 export async function registerAgent(
@@ -22,23 +39,149 @@ export async function registerAgent(
   context: HandlerContext,
 ): Promise<RegisterAgentResponse> {
   const identity = await identify(registry, context);
-  const { agent } = request;
+  const { agent, statement } = request;
   if (agent === undefined) throw invalid("agent", "is required");
-  checkMayActFor(identity, agent.principal, "agent.principal");
+  checkCard(agent);
+  const digest = digestOf(agent);
   const call = repeatable(SCHEMAS, identity.principal, request.requestId, request);
   return registry.store.write(async (tx) => {
     const answered = await call.before(tx);
     if (answered !== undefined) return answered;
     const known = await findAgent(tx, agent.id);
+    const now = registry.clock.now();
+    checkPossession(registry, identity, agent, statement, { digest, now, recordTime: known?.updateTime });
     const baseId = baseOf(agent.id);
     const base = baseId === undefined ? undefined : await findAgent(tx, baseId);
     checkOwnership(agent.id, agent.principal, known?.record, base?.record);
-    const now = registry.clock.now();
-    const stored = register(agent, known, now);
-    await putAgent(tx, stored);
-    const answer = create(RegisterAgentResponseSchema, { agent: present(stored, now) });
+    if (baseId !== undefined && known === undefined) await checkInstances(tx, baseId);
+    await checkManifest(tx, agent);
+    await join(tx, identity, agent, now);
+    const version = await versionOf(tx, agent, known, digest);
+    const stored = register(agent, known, now, version, base?.record);
+    await putRecord(tx, stored);
+    await reindex(tx, stored, known);
+    await putLease(tx, agent.id, stored.heartbeatTime, stored.expireTime);
+    if (version.isNew) await addVersion(tx, { ...version, record: stored.own, createTime: now });
+    if (baseId === undefined && known !== undefined) await passOn(registry, tx, stored, now);
+    const answer = create(RegisterAgentResponseSchema, {
+      agent: present(stored, await registry.guard.view(tx)),
+    });
     await call.keep(tx, answer, now);
     announce(registry, tx, agent.id);
     return answer;
   });
+}
+
+function digestOf(agent: Agent): string {
+  try {
+    return recordDigest(agent, sha256Hex);
+  } catch {
+    throw invalid("agent", "holds a number or a text without a JSON form");
+  }
+}
+
+/** A caller proves to hold the agent's key by being its principal, or by a statement that the key has signed. */
+function checkPossession(
+  registry: RegistryContext,
+  identity: Identity,
+  agent: Agent,
+  statement: string,
+  about: { digest: string; now: number; recordTime: number | undefined },
+): void {
+  const { id: agentId, principal } = agent;
+  if (statement !== "" && principal !== "") {
+    checkStatement(statement, { ...about, agentId, principal, audience: registry.publicUrl }, verifyEd25519);
+    return;
+  }
+  checkMayActFor(identity, principal, "agent.principal");
+  if (registry.proofRequired && principal !== "" && identity.principal !== principal) {
+    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "a statement of the agent's key is required", {
+      violations: [{ field: "statement", description: "is required" }],
+    });
+  }
+}
+
+async function checkInstances(tx: WriteTx, baseId: string): Promise<void> {
+  if ((await countInstances(tx, baseId)) < MAX_INSTANCES) return;
+  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${baseId} has as many instances as an agent may have`, {
+    metadata: { limit: "agent_instances", max: String(MAX_INSTANCES) },
+  });
+}
+
+async function checkManifest(tx: WriteTx, agent: Agent): Promise<void> {
+  await checkOverseers(agent.id, overseerOf(agent), async (id) => {
+    const overseer = await findAgent(tx, id);
+    return overseer && overseerOf(overseer.record);
+  });
+}
+
+function overseerOf({ manifest }: Agent): string | undefined {
+  return manifest?.overseer.case === "overseerId" ? manifest.overseer.value : undefined;
+}
+
+/** Founds an organization that has no members, and keeps strangers from registering what only its members see. */
+async function join(tx: WriteTx, identity: Identity, agent: Agent, now: number): Promise<void> {
+  const { organization, principal, visibility } = agent;
+  const forMembers = visibility === AgentVisibility.ORGANIZATION;
+  if (organization === "") {
+    if (forMembers && baseOf(agent.id) === undefined)
+      throw invalid("agent.organization", "is required for this visibility");
+    return;
+  }
+  if (principal !== "" && (await countMembers(tx, organization, 1)) === 0) {
+    await addMember(tx, organization, { principal, admittedBy: principal, createTime: now });
+    return;
+  }
+  if (!forMembers || identity.local || (await isMember(tx, organization, principal))) return;
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only members of the organization may do this", {
+    violations: [{ field: "agent.organization", description: "the principal is no member of it" }],
+  });
+}
+
+/**
+ * The version that a registration makes, or the one that has this content: an agent that registers at each start leaves no
+ * trail of equal versions, and one that goes back to an earlier version of its own is at that one again.
+ *
+ * @throws DeputeError AGENT_VERSION_EXISTS, LIMIT_EXCEEDED
+ */
+async function versionOf(
+  tx: WriteTx,
+  { id, version }: Agent,
+  known: StoredAgent | undefined,
+  digest: string,
+): Promise<VersionName & { isNew: boolean }> {
+  if (known !== undefined && known.digest === digest)
+    return { revision: known.revision, digest, isNew: false };
+  const before = version === "" ? undefined : await findVersion(tx, id, { version });
+  if (before?.digest === digest) return { revision: before.revision, digest, isNew: false };
+  if (before !== undefined) {
+    throw new DeputeError(ErrorReason.AGENT_VERSION_EXISTS, `${id}@${version} has another content`, {
+      metadata: { agent: id, version },
+      violations: [{ field: "agent.version", description: "was registered with another content" }],
+    });
+  }
+  const [latest] = await listVersions(tx, id, Number.MAX_SAFE_INTEGER, 1);
+  const revision = (latest?.revision ?? 0) + 1;
+  if (revision <= MAX_VERSIONS) return { revision, digest, isNew: true };
+  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${id} has as many versions as an agent may have`, {
+    metadata: { limit: "agent_versions", max: String(MAX_VERSIONS) },
+  });
+}
+
+/** Gives the instances of a base what they have from it. */
+async function passOn(registry: RegistryContext, tx: WriteTx, base: StoredAgent, now: number): Promise<void> {
+  for (const instance of await listInstances(tx, base.record.id, MAX_INSTANCES)) {
+    const changed = { ...instance, record: inherit(instance.own, base.record), updateTime: now };
+    await putRecord(tx, changed);
+    await reindex(tx, changed, instance);
+    announce(registry, tx, instance.record.id);
+  }
+}
+
+/** Makes the agent's capabilities found by what it says now, where that changed. */
+async function reindex(tx: WriteTx, { record }: StoredAgent, known: StoredAgent | undefined): Promise<void> {
+  if (known === undefined || known.capabilityIds.length === 0) return;
+  const [keys, before] = [searchKeys(record), searchKeys(known.record)];
+  const same = keys.length === before.length && keys.every((key, i) => key === before[i]);
+  if (!same) await indexCapabilities(tx, record.id, keys);
 }

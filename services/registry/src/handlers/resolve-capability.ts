@@ -7,13 +7,14 @@ import {
 } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import type { ReadTx } from "@depute/store";
-import { agentNotFound, identify, type RegistryContext } from "../context.ts";
+import { agentNotFound, identify, type RegistryContext, viewerFor } from "../context.ts";
 import { isLiving } from "../rules/agent.ts";
 import { type CapabilityName, readCapabilityName } from "../rules/capability-name.ts";
 import { withHash } from "../rules/levels.ts";
+import { tokensOf } from "../rules/tokens.ts";
 import { isOfVersion } from "../rules/version-hash.ts";
-import { findAgent } from "../store/agents.ts";
-import { type FullOffer, listOffers, loadFull } from "../store/capabilities.ts";
+import { findVisible } from "../store/agents.ts";
+import { type FullOffer, listOffers, loadFull, type OfferSight } from "../store/capabilities.ts";
 
 /** Candidates that an ambiguous name is answered with; there may be more. */
 const MAX_CANDIDATES = 20;
@@ -24,26 +25,29 @@ export async function resolveCapability(
   request: ResolveCapabilityRequest,
   context: HandlerContext,
 ): Promise<ResolveCapabilityResponse> {
-  await identify(registry, context);
+  const viewer = viewerFor(await identify(registry, context), request.viewer);
   const name = readCapabilityName(request.capabilityId, request.agentId);
-  const now = registry.clock.now();
-  const offer = await registry.store.read((tx) => theOnly(tx, name, now));
+  const offer = await registry.store.read(async (tx) => {
+    const sight = { viewer, view: await registry.guard.view(tx) };
+    return theOnly(tx, name, sight);
+  });
+  const capability = withHash(offer.full, offer.digest, registry.hashLength);
   return create(ResolveCapabilityResponseSchema, {
     agentId: offer.agentId,
     agentPrincipal: offer.agentPrincipal,
-    capability: withHash(offer.full, offer.digest, registry.hashLength),
+    capability,
+    tokens: tokensOf([{ case: "full", value: capability }]),
     hashMatches: request.hash === "" || isOfVersion(request.hash, offer.digest),
   });
 }
 
-async function theOnly(tx: ReadTx, name: CapabilityName, now: number): Promise<FullOffer> {
-  const { id, agentId } = name;
+async function theOnly(tx: ReadTx, { id, agentId }: CapabilityName, sight: OfferSight): Promise<FullOffer> {
   if (agentId !== undefined) {
-    const agent = await findAgent(tx, agentId);
-    if (agent === undefined || !isLiving(agent, now)) throw agentNotFound(agentId);
+    const agent = await findVisible(tx, agentId, sight.viewer);
+    if (agent === undefined || !isLiving(agent, sight.view)) throw agentNotFound(agentId);
   }
   const after = { id: "", agentId: "" };
-  const offers = await listOffers(tx, { id, agentId }, { after, limit: MAX_CANDIDATES, now });
+  const offers = await listOffers(tx, { id, agentId }, { ...sight, after, limit: MAX_CANDIDATES });
   if (offers.length > 1) {
     const candidates = offers.map((offer) => `${offer.agentId}/${id}`).join(",");
     throw new DeputeError(

@@ -7,6 +7,7 @@ import { isLiving, present, register } from "./agent.ts";
 import { healthAt, leaseExpiry, NO_EXPIRY } from "./liveness.ts";
 
 const agent = create(AgentSchema, { id: "a", description: "d", leaseMs: 1_000n });
+const at = (now: number) => ({ now, asOf: now });
 
 describe("register", () => {
   it("keeps nothing of what only the registry says", () => {
@@ -35,14 +36,14 @@ describe("register", () => {
 describe("present", () => {
   it("says the end of a lease that there is", () => {
     const stored = register(agent, undefined, 5_000);
-    expect(fromTimestamp(present(stored, 5_000).leaseExpireTime as never)).toBe(6_000);
+    expect(fromTimestamp(present(stored, at(5_000)).leaseExpireTime as never)).toBe(6_000);
     const endless = register(create(AgentSchema, { id: "a" }), undefined, 5_000);
-    expect(present(endless, 5_000).leaseExpireTime).toBeUndefined();
+    expect(present(endless, at(5_000)).leaseExpireTime).toBeUndefined();
   });
 
   it("leaves what is kept as it was", () => {
     const stored = register(agent, undefined, 5_000);
-    present(stored, 5_000);
+    present(stored, at(5_000));
     expect(stored.record.createTime).toBeUndefined();
   });
 });
@@ -56,7 +57,7 @@ describe("isLiving", () => {
     ["removed", { ...stored, status: AgentStatus.REMOVED }, 5_000, false],
     ["without a lease", { ...stored, expireTime: NO_EXPIRY }, 9e14, true],
   ])("%s", (_, each, now, expected) => {
-    expect(isLiving(each, now)).toBe(expected);
+    expect(isLiving(each, at(now))).toBe(expected);
   });
 });
 
@@ -67,7 +68,7 @@ describe("a lease", () => {
     fc.assert(
       fc.property(times, leases, fc.integer({ min: 0, max: 2e8 }), (beat, lease, later) => {
         const expected = later < lease ? AgentHealth.ALIVE : AgentHealth.LOST;
-        expect(healthAt(leaseExpiry(beat, lease), beat + later)).toBe(expected);
+        expect(healthAt(leaseExpiry(beat, lease), at(beat + later))).toBe(expected);
       }),
     );
   });

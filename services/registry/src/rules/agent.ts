@@ -1,13 +1,20 @@
 import { create } from "@bufbuild/protobuf";
 import { type Agent, AgentSchema, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { toTimestamp } from "@depute/core";
-import { healthAt, leaseExpiry, NO_EXPIRY } from "./liveness.ts";
+import { inherit } from "./instances.ts";
+import { healthAt, type LivenessView, leaseExpiry, NO_EXPIRY } from "./liveness.ts";
 
 /** An agent as the registry keeps it; times are epoch ms. */
 export interface StoredAgent {
-  /** What its owner registered, without what the registry sets. */
+  /** What holds: what its owner registered, and for an instance what it has from its base. */
   readonly record: Agent;
+  /** What its owner registered, without what the registry sets. */
+  readonly own: Agent;
   readonly status: AgentStatus;
+  readonly statusMessage: string;
+  /** Of the present version; 0 and empty for one from before versions were kept. */
+  readonly revision: number;
+  readonly digest: string;
   readonly capabilityIds: readonly string[];
   readonly createTime: number;
   readonly updateTime: number;
@@ -15,14 +22,33 @@ export interface StoredAgent {
   readonly expireTime: number;
 }
 
+/** What a version is told by. */
+export interface VersionName {
+  readonly revision: number;
+  readonly digest: string;
+}
+
 /**
  * An agent registered at `now`: new, or in place of `known`, whose capabilities and time of creation it keeps. It is
  * active, whatever the known one was, and has been heard of now.
+ *
+ * @param base the record of the agent that it is an instance of
  */
-export function register(agent: Agent, known: StoredAgent | undefined, now: number): StoredAgent {
+export function register(
+  agent: Agent,
+  known: StoredAgent | undefined,
+  now: number,
+  { revision, digest }: VersionName = { revision: 0, digest: "" },
+  base?: Agent,
+): StoredAgent {
+  const own = ownersPart(agent);
   return {
-    record: ownersPart(agent),
+    own,
+    record: base === undefined ? own : inherit(own, base),
     status: AgentStatus.ACTIVE,
+    statusMessage: "",
+    revision,
+    digest,
     capabilityIds: known?.capabilityIds ?? [],
     createTime: known?.createTime ?? now,
     updateTime: now,
@@ -31,16 +57,19 @@ export function register(agent: Agent, known: StoredAgent | undefined, now: numb
   };
 }
 
-/** Whether an agent can be handed work at `now`: active, and its lease has not run out. */
-export function isLiving(agent: StoredAgent, now: number): boolean {
-  return agent.status === AgentStatus.ACTIVE && agent.expireTime > now;
+/** Whether an agent can be handed work: not removed, and its lease has not run out. */
+export function isLiving(agent: StoredAgent, { asOf }: LivenessView): boolean {
+  return agent.status !== AgentStatus.REMOVED && agent.expireTime > asOf;
 }
 
-/** The agent as it is answered at `now`. */
-export function present(agent: StoredAgent, now: number): Agent {
+/** The agent as it is answered. */
+export function present(agent: StoredAgent, view: LivenessView): Agent {
   const message = ownersPart(agent.record);
   message.status = agent.status;
-  message.health = healthAt(agent.expireTime, now);
+  message.statusMessage = agent.statusMessage;
+  message.revision = BigInt(agent.revision);
+  message.digest = agent.digest;
+  message.health = healthAt(agent.expireTime, view);
   message.capabilityIds = [...agent.capabilityIds];
   message.createTime = toTimestamp(agent.createTime);
   message.updateTime = toTimestamp(agent.updateTime);
@@ -49,8 +78,23 @@ export function present(agent: StoredAgent, now: number): Agent {
   return message;
 }
 
-function ownersPart(agent: Agent): Agent {
-  const { id, displayName, description, version, organization, principal, manifest, leaseMs } = agent;
-  const part = { id, displayName, description, version, organization, principal, leaseMs };
-  return create(AgentSchema, manifest === undefined ? part : { ...part, manifest });
+/** What an owner says of an agent: the record without the members that the registry sets. */
+export function ownersPart(agent: Agent): Agent {
+  const { id, displayName, description, version, organization, principal, leaseMs } = agent;
+  const { tags, protocols, visibility, visibleTo } = agent;
+  const part = create(AgentSchema, { id, displayName, description, version, organization, principal });
+  part.leaseMs = leaseMs;
+  part.tags = [...tags];
+  part.protocols = [...protocols];
+  part.visibility = visibility;
+  part.visibleTo = [...visibleTo];
+  if (agent.manifest !== undefined) part.manifest = agent.manifest;
+  if (agent.nekte !== undefined) part.nekte = agent.nekte;
+  if (agent.delegation !== undefined) part.delegation = agent.delegation;
+  if (agent.card !== undefined) {
+    // How far an agent is trusted is not for itself to say.
+    const { trustScore: _, trustLevel: __, trustComponents: ___, ...card } = agent.card;
+    part.card = card;
+  }
+  return part;
 }

@@ -3,6 +3,13 @@ import { AgentHealth } from "@depute/contracts/depute/registry/v1/agent_pb";
 /** The end of a lease that does not end. A time and not an absence, so that one comparison finds who lives. */
 export const NO_EXPIRY = Number.MAX_SAFE_INTEGER;
 
+/** By what time leases are judged; epoch ms. */
+export interface LivenessView {
+  readonly now: number;
+  /** A lease that ends after this counts as running: `now`, or earlier while the removal guard holds. */
+  readonly asOf: number;
+}
+
 /**
  * When a lease runs out that was last extended at `heartbeatTime`.
  *
@@ -14,7 +21,8 @@ export function leaseExpiry(heartbeatTime: number, leaseMs: number): number {
   return leaseMs === 0 ? NO_EXPIRY : heartbeatTime + leaseMs;
 }
 
-/** Whether an agent is alive at `now`; at the millisecond of the expiry it is lost. */
-export function healthAt(expireTime: number, now: number): AgentHealth {
-  return expireTime > now ? AgentHealth.ALIVE : AgentHealth.LOST;
+/** Whether an agent is alive; at the millisecond of the expiry it is lost, or suspect while the guard holds. */
+export function healthAt(expireTime: number, { now, asOf }: LivenessView): AgentHealth {
+  if (expireTime > now) return AgentHealth.ALIVE;
+  return expireTime > asOf ? AgentHealth.SUSPECT : AgentHealth.LOST;
 }

@@ -1,4 +1,5 @@
-import { DeputeError, ErrorReason } from "@depute/core";
+import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { DeputeError, ErrorReason, invalid } from "@depute/core";
 
 /** What a registration is checked against. */
 export interface Registered {
@@ -39,3 +40,31 @@ export function checkOwnership(
     });
   }
 }
+
+/**
+ * Checks that a card does not claim what the registration does not: its signing key is the principal that proves to hold
+ * the agent's key, since whoever reads the card believes messages signed by it.
+ *
+ * @throws DeputeError INVALID_REQUEST
+ */
+export function checkCard({ card, principal }: Agent): void {
+  const key = card?.signingPublicKey;
+  if (key === undefined || principal === "") return;
+  if (key.crv === "Ed25519" && key.x === principal) return;
+  throw invalid("agent.card.signing_public_key", "must be the agent's principal");
+}
+
+/** The words that an agent is filtered by, each with a letter for its kind; the same word twice is one. */
+export function searchKeys({
+  tags,
+  protocols,
+  organization,
+}: Pick<Agent, "tags" | "protocols" | "organization">) {
+  const keys = [...tags.map(tagKey), ...protocols.map(protocolKey)];
+  if (organization !== "") keys.push(organizationKey(organization));
+  return [...new Set(keys)];
+}
+
+export const tagKey = (tag: string) => `t${tag.normalize("NFKC").toLowerCase()}`;
+export const protocolKey = (protocol: string) => `p${protocol.normalize("NFKC").toLowerCase()}`;
+export const organizationKey = (organization: string) => `o${organization}`;

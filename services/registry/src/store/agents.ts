@@ -4,12 +4,20 @@ import {
   AgentHealth,
   AgentSchema,
   type AgentStatus,
+  AgentVisibility,
 } from "@depute/contracts/depute/registry/v1/agent_pb";
 import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
 import type { StoredAgent } from "../rules/agent.ts";
+import type { LivenessView } from "../rules/liveness.ts";
+import { baseOf } from "../rules/registration.ts";
+import { putViewers, sees, sightCondition, type Viewer } from "./sight.ts";
 
 interface AgentRow {
   status: number;
+  status_message: string;
+  revision: number;
+  digest: string;
+  own: Uint8Array | null;
   create_time: number;
   update_time: number;
   capability_ids: string;
@@ -18,7 +26,8 @@ interface AgentRow {
   expire_time: number;
 }
 
-const COLUMNS = `a.status, a.create_time, a.update_time, a.capability_ids, a.record, l.heartbeat_time, l.expire_time`;
+const COLUMNS = `a.status, a.status_message, a.revision, a.digest, a.create_time, a.update_time, a.capability_ids,
+  a.record, a.own, l.heartbeat_time, l.expire_time`;
 
 /** The agent of that id, removed ones too. */
 export async function findAgent(tx: ReadTx, id: string): Promise<StoredAgent | undefined> {
@@ -29,44 +38,79 @@ export async function findAgent(tx: ReadTx, id: string): Promise<StoredAgent | u
   return row && toStored(row);
 }
 
-/** Writes a whole agent: a new one, or in place of the one with its id. */
-export async function putAgent(tx: WriteTx, agent: StoredAgent): Promise<void> {
-  const { record } = agent;
+/** The same for a viewer: an agent that is not to be seen is none. */
+export async function findVisible(tx: ReadTx, id: string, viewer: Viewer): Promise<StoredAgent | undefined> {
+  const agent = await findAgent(tx, id);
+  return agent !== undefined && (await sees(tx, viewer, agent.record)) ? agent : undefined;
+}
+
+/** The instances of an agent, removed ones too, in the order of their ids. */
+export async function listInstances(tx: ReadTx, baseId: string, limit: number): Promise<StoredAgent[]> {
+  const rows = await tx.all<AgentRow>(
+    `SELECT ${COLUMNS} FROM agents a JOIN leases l ON l.agent_id = a.id
+     WHERE a.base_id = ? ORDER BY a.id LIMIT ?`,
+    [baseId, limit],
+  );
+  return rows.map(toStored);
+}
+
+/** How many instances an agent has, removed ones too. */
+export async function countInstances(tx: ReadTx, baseId: string): Promise<number> {
+  const row = await tx.get<{ n: number }>("SELECT COUNT(*) AS n FROM agents WHERE base_id = ?", [baseId]);
+  return row?.n ?? 0;
+}
+
+/** Writes a whole record: a new one, or in place of the one with its id; whom it is visible to, too. */
+export async function putRecord(tx: WriteTx, agent: StoredAgent): Promise<void> {
+  const { record, own } = agent;
+  const baseId = baseOf(record.id) ?? null;
+  const known = await tx.get<{ visibility: number }>("SELECT visibility FROM agents WHERE id = ?", [
+    record.id,
+  ]);
   await tx.run(
     `INSERT INTO agents
-       (id, principal, organization, version, status, create_time, update_time, capability_ids, record)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+       (id, principal, organization, version, status, status_message, revision, digest, visibility, create_time,
+        update_time, capability_ids, record, own, base_id)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (id) DO UPDATE SET
        principal = excluded.principal, organization = excluded.organization, version = excluded.version,
-       status = excluded.status, create_time = excluded.create_time, update_time = excluded.update_time,
-       capability_ids = excluded.capability_ids, record = excluded.record`,
+       status = excluded.status, status_message = excluded.status_message, revision = excluded.revision,
+       digest = excluded.digest, visibility = excluded.visibility, update_time = excluded.update_time,
+       capability_ids = excluded.capability_ids, record = excluded.record, own = excluded.own`,
     [
       record.id,
       record.principal,
       record.organization,
       record.version,
       agent.status,
+      agent.statusMessage,
+      agent.revision,
+      agent.digest,
+      record.visibility || AgentVisibility.PUBLIC,
       agent.createTime,
       agent.updateTime,
       JSON.stringify(agent.capabilityIds),
       toBinary(AgentSchema, record),
+      baseId === null ? null : toBinary(AgentSchema, own),
+      baseId,
     ],
   );
-  await putLease(tx, record.id, agent.heartbeatTime, agent.expireTime);
+  if (record.visibleTo.length > 0 || known?.visibility === AgentVisibility.NAMED) {
+    await putViewers(tx, record.id, record.visibleTo);
+  }
 }
 
-/** Writes when an agent was last heard of and until when it counts as alive, in epoch ms. */
-export async function putLease(
-  tx: WriteTx,
-  agentId: string,
-  heartbeatTime: number,
-  expireTime: number,
-): Promise<void> {
+/** Writes what changes without a new record: the status, the capabilities' ids, the time of the change. */
+export async function putState(tx: WriteTx, agent: StoredAgent): Promise<void> {
   await tx.run(
-    `INSERT INTO leases (agent_id, heartbeat_time, expire_time) VALUES (?, ?, ?)
-     ON CONFLICT (agent_id) DO UPDATE SET
-       heartbeat_time = excluded.heartbeat_time, expire_time = excluded.expire_time`,
-    [agentId, heartbeatTime, expireTime],
+    "UPDATE agents SET status = ?, status_message = ?, capability_ids = ?, update_time = ? WHERE id = ?",
+    [
+      agent.status,
+      agent.statusMessage,
+      JSON.stringify(agent.capabilityIds),
+      agent.updateTime,
+      agent.record.id,
+    ],
   );
 }
 
@@ -79,34 +123,38 @@ export interface AgentFilter {
   readonly principal: string;
 }
 
-/**
- * Agents in the order of their ids.
- *
- * @param after the id that the list goes on behind; empty for its beginning
- * @param now what health is told by, epoch ms
- */
-export async function listAgents(
-  tx: ReadTx,
-  filter: AgentFilter,
-  { after, limit, now }: { after: string; limit: number; now: number },
-): Promise<StoredAgent[]> {
-  const query = listQuery(filter, after, now);
-  const rows = await tx.all<AgentRow>(`${query.sql} LIMIT ?`, [...query.params, limit]);
+/** Where a list goes on, and for whom and when it is read. */
+export interface AgentPage {
+  /** The id that the list goes on behind; empty for its beginning. */
+  readonly after: string;
+  readonly limit: number;
+  readonly view: LivenessView;
+  readonly viewer: Viewer;
+}
+
+/** Agents that the viewer sees, in the order of their ids. */
+export async function listAgents(tx: ReadTx, filter: AgentFilter, page: AgentPage): Promise<StoredAgent[]> {
+  const query = listQuery(filter, page);
+  const rows = await tx.all<AgentRow>(`${query.sql} LIMIT ?`, [...query.params, page.limit]);
   return rows.map(toStored);
 }
 
 /** The list's statement without its limit. Exported so that a test can ask how it is run. */
-export function listQuery(filter: AgentFilter, after: string, now: number) {
+export function listQuery(filter: AgentFilter, { after, view, viewer }: Omit<AgentPage, "limit">) {
   const conditions: string[] = ["a.status = ?"];
   const params: SqlValue[] = [filter.status];
-  const where = (condition: string, value: SqlValue) => {
+  const where = (condition: string, ...values: SqlValue[]) => {
     conditions.push(condition);
-    params.push(value);
+    params.push(...values);
   };
   if (filter.organization !== "") where("a.organization = ?", filter.organization);
   if (filter.principal !== "") where("a.principal = ?", filter.principal);
-  if (filter.health === AgentHealth.ALIVE) where("l.expire_time > ?", now);
-  if (filter.health === AgentHealth.LOST) where("l.expire_time <= ?", now);
+  if (filter.health === AgentHealth.ALIVE) where("l.expire_time > ?", view.now);
+  if (filter.health === AgentHealth.SUSPECT)
+    where("l.expire_time > ? AND l.expire_time <= ?", view.asOf, view.now);
+  if (filter.health === AgentHealth.LOST) where("l.expire_time <= ?", view.asOf);
+  const sight = sightCondition(viewer);
+  if (sight.sql !== "") where(sight.sql, ...sight.params);
   const [tables, id] = tablesFor(filter);
   if (filter.capabilityId !== "") where("c.id = ?", filter.capabilityId);
   where(`${id} > ?`, after);
@@ -123,7 +171,7 @@ function tablesFor(filter: AgentFilter): [tables: string, id: string] {
     return [`${tables} WHERE a.id = c.agent_id AND l.agent_id = c.agent_id`, "c.agent_id"];
   }
   const named = filter.organization !== "" || filter.principal !== "";
-  if (!named && filter.health === AgentHealth.LOST) {
+  if (!named && filter.health !== AgentHealth.UNSPECIFIED && filter.health !== AgentHealth.ALIVE) {
     // The expression keeps SQLite from walking all leases in the order of their keys to save the sorting of a few.
     return ["leases l CROSS JOIN agents a WHERE a.id = l.agent_id", "(a.id || '')"];
   }
@@ -131,9 +179,14 @@ function tablesFor(filter: AgentFilter): [tables: string, id: string] {
 }
 
 function toStored(row: AgentRow): StoredAgent {
+  const record: Agent = fromBinary(AgentSchema, row.record);
   return {
-    record: fromBinary(AgentSchema, row.record) satisfies Agent,
+    record,
+    own: row.own === null ? record : fromBinary(AgentSchema, row.own),
     status: row.status as AgentStatus,
+    statusMessage: row.status_message,
+    revision: row.revision,
+    digest: row.digest,
     capabilityIds: JSON.parse(row.capability_ids) as string[],
     createTime: row.create_time,
     updateTime: row.update_time,

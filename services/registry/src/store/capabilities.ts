@@ -1,9 +1,12 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
-import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { AgentHealth, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { type CapabilityFull, CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import type { LivenessView } from "../rules/liveness.ts";
 import { categoryKey, searchText } from "../rules/match.ts";
 import type { ReadCapability } from "../rules/publication.ts";
+import { sightCondition, type Viewer } from "./sight.ts";
+import { fts5, type TextDocument } from "./text-index.ts";
 
 /** A capability as the lists need it. */
 export interface Offer {
@@ -25,6 +28,16 @@ export interface CapabilityFilter {
   readonly agentId?: string | undefined;
   readonly id?: string | undefined;
   readonly category?: string | undefined;
+  /** Words that their agent has all of, as `searchKeys` writes them. */
+  readonly keys?: readonly string[] | undefined;
+  /** Unspecified: those that live, the suspect ones included. */
+  readonly health?: AgentHealth | undefined;
+}
+
+/** Who looks, and by what time leases are judged. */
+export interface OfferSight {
+  readonly viewer: Viewer;
+  readonly view: LivenessView;
 }
 
 /** A place in the order by id and agent; both empty for its beginning. */
@@ -46,11 +59,16 @@ interface OfferRow {
 
 const COLUMNS = "c.agent_id, a.version, a.principal, c.id, c.category, c.digest";
 
-/** Puts a whole new set of capabilities in the place of an agent's old one. */
+/**
+ * Puts a whole new set of capabilities in the place of an agent's old one.
+ *
+ * @param keys what they are filtered by: the agent's `searchKeys`
+ */
 export async function replaceCapabilities(
   tx: WriteTx,
   agentId: string,
   capabilities: readonly ReadCapability[],
+  keys: readonly string[],
 ): Promise<void> {
   await tx.run("DELETE FROM capabilities WHERE agent_id = ?", [agentId]);
   for (const { message, category, digest } of capabilities) {
@@ -69,7 +87,36 @@ export async function replaceCapabilities(
       ],
     );
   }
+  await indexCapabilities(tx, agentId, keys);
 }
+
+/** Makes an agent's capabilities found by its keys, and by free text beside them. */
+export async function indexCapabilities(
+  tx: WriteTx,
+  agentId: string,
+  keys: readonly string[],
+): Promise<void> {
+  await tx.run("DELETE FROM capability_keys WHERE agent_id = ?", [agentId]);
+  for (const key of keys) {
+    await tx.run(
+      `INSERT INTO capability_keys (key, id, agent_id)
+       SELECT ?, id, agent_id FROM capabilities WHERE agent_id = ?`,
+      [key, agentId],
+    );
+  }
+  const rows = await tx.all<{ id: string; category_key: string; words: string }>(
+    "SELECT id, category_key, words FROM capabilities WHERE agent_id = ?",
+    [agentId],
+  );
+  const documents = rows.map((row): TextDocument => {
+    const [name = "", category = "", description = ""] = row.words.split("\n");
+    return { id: row.id, name, category, description, keys: [textKey(row.category_key), ...keys] };
+  });
+  await fts5.replace(tx, agentId, documents);
+}
+
+/** A category among the keys of free text. */
+const textKey = (category: string) => `c${category}`;
 
 /** What an agent has published, living or not, by id. */
 export async function publishedBy(tx: ReadTx, agentId: string): Promise<Map<string, CapabilityFull>> {
@@ -80,47 +127,77 @@ export async function publishedBy(tx: ReadTx, agentId: string): Promise<Map<stri
   return new Map(rows.map((row) => [row.id, fromBinary(CapabilityFullSchema, row.record)]));
 }
 
-/** Capabilities of living agents in the order of id and agent, behind `after`. */
+/** Capabilities that the viewer sees, in the order of id and agent, behind `after`. */
 export async function listOffers(
   tx: ReadTx,
   filter: CapabilityFilter,
-  { after, limit, now }: { after: CapabilityPosition; limit: number; now: number },
+  { after, limit, ...sight }: OfferSight & { after: CapabilityPosition; limit: number },
 ): Promise<Offer[]> {
-  const query = offersQuery(filter, after, now);
+  const query = offersQuery(filter, after, sight, await rarestKey(tx, filter.keys ?? []));
   const rows = await tx.all<OfferRow>(`SELECT ${COLUMNS} ${query.sql} LIMIT ?`, [...query.params, limit]);
   return rows.map(toOffer);
 }
 
-/** Rows looked at in one statement of a search. */
-const SEARCH_BATCH = 500;
+/** Keys are counted up to here to find the rarest: beyond it a walk finds a page soon enough. */
+const MAX_COUNTED = 1_000;
+
+async function rarestKey(tx: ReadTx, keys: readonly string[]): Promise<string | undefined> {
+  if (keys.length < 2) return keys[0];
+  let rarest: { key: string; count: number } | undefined;
+  for (const key of keys) {
+    const row = await tx.get<{ n: number }>(
+      "SELECT COUNT(*) AS n FROM (SELECT 1 FROM capability_keys WHERE key = ? LIMIT ?) AS some",
+      [key, MAX_COUNTED],
+    );
+    const count = row?.n ?? 0;
+    if (rarest === undefined || count < rarest.count) rarest = { key, count };
+  }
+  return rarest?.key;
+}
+
+/** Capabilities that free text is weighed for, the best by the index first. */
+export const MAX_WEIGHED = 1_000;
+
+/** Agents' capabilities looked up in one statement of a search. */
+const SEARCH_BATCH = 200;
 
 /**
- * Capabilities of living agents that have a word of the query, in the order of id and agent, a batch at a time: all of
- * them are visited, none is held.
+ * Capabilities that the viewer sees and that have a word that begins with one of the query's, in no particular order: each
+ * is visited, none is held.
  *
  * @param words of the query, at least one; letters and digits only
+ * @returns whether there were more than are weighed
  */
 export async function searchOffers(
   tx: ReadTx,
   filter: CapabilityFilter,
   words: readonly string[],
-  now: number,
+  sight: OfferSight,
   visit: (offer: Offer, searchText: string) => void,
-): Promise<void> {
-  const anyWord = words.map(() => "c.words LIKE ?").join(" OR ");
-  const patterns = words.map((word) => `%${word}%`);
-  let after: CapabilityPosition = { id: "", agentId: "" };
-  for (;;) {
-    const query = offersQuery(filter, after, now, [`(${anyWord})`, patterns]);
-    const rows = await tx.all<OfferRow>(`SELECT ${COLUMNS}, c.words ${query.sql} LIMIT ?`, [
-      ...query.params,
-      SEARCH_BATCH,
-    ]);
-    for (const row of rows) visit(toOffer(row), row.words ?? "");
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < SEARCH_BATCH) return;
-    after = { id: last.id, agentId: last.agent_id };
+): Promise<boolean> {
+  if (filter.agentId !== undefined) {
+    const { sql, params } = offersQuery(filter, { id: "", agentId: "" }, sight, undefined);
+    for (const row of await tx.all<OfferRow>(`SELECT ${COLUMNS}, c.words ${sql}`, params)) {
+      visit(toOffer(row), row.words ?? "");
+    }
+    return false;
   }
+  const keys = [...(filter.keys ?? [])];
+  if (filter.category !== undefined) keys.push(textKey(categoryKey(filter.category)));
+  const { matches, truncated } = await fts5.search(tx, words, keys, MAX_WEIGHED);
+  const conditions = offerConditions(filter, sight);
+  for (let at = 0; at < matches.length; at += SEARCH_BATCH) {
+    const batch = matches.slice(at, at + SEARCH_BATCH).map(({ agentId, id }) => [agentId, id]);
+    const rows = await tx.all<OfferRow>(
+      `SELECT ${COLUMNS}, c.words FROM json_each(?) j CROSS JOIN capabilities c CROSS JOIN agents a
+         CROSS JOIN leases l
+       WHERE c.agent_id = json_extract(j.value, '$[0]') AND c.id = json_extract(j.value, '$[1]')
+         AND a.id = c.agent_id AND l.agent_id = c.agent_id AND ${conditions.sql}`,
+      [JSON.stringify(batch), ...conditions.params],
+    );
+    for (const row of rows) visit(toOffer(row), row.words ?? "");
+  }
+  return truncated;
 }
 
 /** Adds what was published to offers of the same transaction. */
@@ -136,29 +213,67 @@ export async function loadFull(tx: ReadTx, offers: readonly Offer[]): Promise<Fu
   return full;
 }
 
-/** What stands behind the columns. Exported so that a test can ask how it is run. */
+/**
+ * What stands behind the columns. Exported so that a test can ask how it is run.
+ *
+ * @param rarest the key to walk by; another condition is walked by when it is undefined
+ */
 export function offersQuery(
   filter: CapabilityFilter,
   after: CapabilityPosition,
-  now: number,
-  [condition, values]: [string, readonly SqlValue[]] = ["", []],
+  sight: OfferSight,
+  rarest: string | undefined,
 ) {
-  const conditions = ["a.status = ?", "l.expire_time > ?"];
-  const params: SqlValue[] = [AgentStatus.ACTIVE, now];
+  const conditions = offerConditions(filter, sight);
+  const byKey = rarest !== undefined && filter.agentId === undefined && filter.id === undefined;
+  // The cross joins keep SQLite to this order: it might think leases to be few.
+  const [tables, place] = byKey
+    ? ["capability_keys w CROSS JOIN capabilities c", "w"]
+    : ["capabilities c", "c"];
+  const walk = byKey ? "w.key = ? AND c.agent_id = w.agent_id AND c.id = w.id AND " : "";
+  const sql = `FROM ${tables} CROSS JOIN agents a CROSS JOIN leases l
+    WHERE ${walk}a.id = c.agent_id AND l.agent_id = c.agent_id AND ${conditions.sql}
+      AND (${place}.id, ${place}.agent_id) > (?, ?)
+    ORDER BY ${place}.id, ${place}.agent_id`;
+  const params = [...(byKey ? [rarest] : []), ...conditions.params, after.id, after.agentId];
+  return { sql, params };
+}
+
+/** What a capability has to meet, on `capabilities c`, `agents a` and `leases l`. */
+function offerConditions(filter: CapabilityFilter, { viewer, view }: OfferSight) {
+  const conditions: string[] = [];
+  const params: SqlValue[] = [];
   const where = (sql: string, ...args: SqlValue[]) => {
     conditions.push(sql);
     params.push(...args);
   };
-  if (filter.agentId !== undefined) where("c.agent_id = ?", filter.agentId);
+  // A deprecated agent is found by who names it.
+  if (filter.agentId === undefined) where("a.status = ?", AgentStatus.ACTIVE);
+  else where("a.status <> ? AND c.agent_id = ?", AgentStatus.REMOVED, filter.agentId);
+  switch (filter.health) {
+    case AgentHealth.ALIVE:
+      where("l.expire_time > ?", view.now);
+      break;
+    case AgentHealth.SUSPECT:
+      where("l.expire_time > ? AND l.expire_time <= ?", view.asOf, view.now);
+      break;
+    case AgentHealth.LOST:
+      where("l.expire_time <= ?", view.asOf);
+      break;
+    default:
+      where("l.expire_time > ?", view.asOf);
+  }
   if (filter.id !== undefined) where("c.id = ?", filter.id);
   if (filter.category !== undefined) where("c.category_key = ?", categoryKey(filter.category));
-  if (condition !== "") where(condition, ...values);
-  where("(c.id, c.agent_id) > (?, ?)", after.id, after.agentId);
-  // The cross join keeps SQLite to this order: it might think leases to be few.
-  const sql = `FROM capabilities c CROSS JOIN agents a CROSS JOIN leases l
-    WHERE a.id = c.agent_id AND l.agent_id = c.agent_id AND ${conditions.join(" AND ")}
-    ORDER BY c.id, c.agent_id`;
-  return { sql, params };
+  for (const key of filter.keys ?? []) {
+    where(
+      `EXISTS (SELECT 1 FROM capability_keys k WHERE k.key = ? AND k.id = c.id AND k.agent_id = c.agent_id)`,
+      key,
+    );
+  }
+  const sees = sightCondition(viewer);
+  if (sees.sql !== "") where(sees.sql, ...sees.params);
+  return { sql: conditions.join(" AND "), params };
 }
 
 function toOffer(row: OfferRow): Offer {

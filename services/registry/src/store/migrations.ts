@@ -55,4 +55,86 @@ export const migrations: readonly Migration[] = [
       );
       CREATE INDEX requests_by_time ON requests (create_time)`,
   },
+  {
+    id: 2,
+    name: "versions, visibility, members and instances",
+    sql: `
+      ALTER TABLE agents ADD COLUMN visibility BIGINT NOT NULL DEFAULT 1;  -- AgentVisibility
+      ALTER TABLE agents ADD COLUMN status_message TEXT NOT NULL DEFAULT '';
+      ALTER TABLE agents ADD COLUMN revision BIGINT NOT NULL DEFAULT 0;    -- 0 from before versions were kept
+      ALTER TABLE agents ADD COLUMN digest TEXT NOT NULL DEFAULT '';
+      ALTER TABLE agents ADD COLUMN base_id TEXT;                          -- of an instance
+      ALTER TABLE agents ADD COLUMN own BYTEA;  -- Agent, what an instance's owner registered; else as record
+      CREATE INDEX agents_by_base ON agents (base_id, id) WHERE base_id IS NOT NULL;
+      UPDATE agents SET base_id = substr(id, 1, instr(id, ':') - 1) WHERE instr(id, ':') > 0;
+
+      CREATE TABLE agent_versions (
+        agent_id TEXT NOT NULL REFERENCES agents (id),
+        revision BIGINT NOT NULL,
+        version TEXT NOT NULL,           -- the owner's word for it, or empty
+        digest TEXT NOT NULL,
+        create_time BIGINT NOT NULL,
+        record BYTEA NOT NULL,           -- Agent, what its owner registered
+        PRIMARY KEY (agent_id, revision)
+      );
+      CREATE UNIQUE INDEX agent_versions_by_version ON agent_versions (agent_id, version) WHERE version <> '';
+      CREATE INDEX agent_versions_by_digest ON agent_versions (agent_id, digest, revision);
+
+      CREATE TABLE viewers (
+        agent_id TEXT NOT NULL REFERENCES agents (id),
+        viewer TEXT NOT NULL,            -- an agent's id or a principal
+        PRIMARY KEY (agent_id, viewer)
+      );
+
+      CREATE TABLE members (
+        organization TEXT NOT NULL,
+        principal TEXT NOT NULL,
+        admitted_by TEXT NOT NULL,
+        create_time BIGINT NOT NULL,
+        PRIMARY KEY (organization, principal)
+      );
+
+      ALTER TABLE leases ADD COLUMN standing BIGINT NOT NULL DEFAULT 0;    -- see store/leases.ts
+      UPDATE leases SET standing = 2 WHERE agent_id IN (SELECT id FROM agents WHERE status = 2);
+      DROP INDEX leases_by_expiry;
+      CREATE INDEX leases_by_expiry ON leases (expire_time, standing);
+`,
+  },
+  {
+    id: 3,
+    name: "search",
+    sql: `
+      CREATE TABLE capability_keys (
+        key TEXT NOT NULL,               -- a tag, protocol or organization of the agent, with a letter for its kind
+        id TEXT NOT NULL,
+        agent_id TEXT NOT NULL REFERENCES agents (id),
+        PRIMARY KEY (key, id, agent_id)  -- in the order of the lists
+      );
+      CREATE INDEX capability_keys_by_agent ON capability_keys (agent_id);
+      INSERT INTO capability_keys (key, id, agent_id)
+        SELECT 'o' || a.organization, c.id, c.agent_id FROM capabilities c JOIN agents a ON a.id = c.agent_id
+        WHERE a.organization <> '';
+
+      -- SQLite's own, behind TextIndex; another database brings another one.
+      CREATE TABLE capability_docs (
+        doc INTEGER PRIMARY KEY,
+        agent_id TEXT NOT NULL,
+        id TEXT NOT NULL,
+        UNIQUE (agent_id, id)
+      );
+      CREATE VIRTUAL TABLE capability_text USING fts5(
+        name, category, description, keys, content='', contentless_delete=1, detail='column', prefix='2 3 4',
+        tokenize="unicode61 remove_diacritics 0 categories 'L* N* M* Co'"
+      );
+      INSERT INTO capability_docs (agent_id, id) SELECT agent_id, id FROM capabilities;
+      INSERT INTO capability_text (rowid, name, category, description, keys)
+        SELECT doc, name, substr(rest, 1, instr(rest, char(10)) - 1), substr(rest, instr(rest, char(10)) + 1), keys
+        FROM (SELECT d.doc AS doc, substr(c.words, 1, instr(c.words, char(10)) - 1) AS name,
+            substr(c.words, instr(c.words, char(10)) + 1) AS rest,
+            'x' || lower(hex('c' || c.category_key))
+              || CASE a.organization WHEN '' THEN '' ELSE ' x' || lower(hex('o' || a.organization)) END AS keys
+          FROM capability_docs d
+          JOIN capabilities c ON c.agent_id = d.agent_id AND c.id = d.id
+          JOIN agents a ON a.id = d.agent_id)`,
+  },
 ];

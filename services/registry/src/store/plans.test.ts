@@ -22,6 +22,7 @@ async function planOf(sql: string, params: readonly SqlValue[]): Promise<string[
   return rows.map(({ detail }) => detail);
 }
 
+const SIGHT = { viewer: { principal: "p" }, view: { now: 0, asOf: 0 } };
 const SORTS = expect.stringContaining("TEMP B-TREE");
 const SCANS = expect.stringMatching(/^SCAN/);
 
@@ -57,7 +58,7 @@ describe("lists are read by an index, in its order", () => {
       "SEARCH c USING COVERING INDEX capabilities_by_id (id=? AND agent_id>?)",
     ],
   ])("%s", async (_, filter, expected) => {
-    const { sql, params } = listQuery({ ...all, ...filter }, "", 0);
+    const { sql, params } = listQuery({ ...all, ...filter }, { after: "", ...SIGHT });
     const plan = await planOf(sql, params);
     expect(plan[0]).toBe(expected);
     expect(plan).not.toContainEqual(SORTS);
@@ -65,7 +66,7 @@ describe("lists are read by an index, in its order", () => {
   });
 
   it("lost agents, of which there are few", async () => {
-    const { sql, params } = listQuery({ ...all, health: AgentHealth.LOST }, "", 0);
+    const { sql, params } = listQuery({ ...all, health: AgentHealth.LOST }, { after: "", ...SIGHT });
     const plan = await planOf(sql, params);
     expect(plan[0]).toBe("SEARCH l USING INDEX leases_by_expiry (expire_time<?)");
     expect(plan).not.toContainEqual(SCANS);
@@ -76,11 +77,12 @@ describe("lists are read by an index, in its order", () => {
     ["those of an id", { id: "i" }, "capabilities_by_id (id=?"],
     ["those of a category", { category: "c" }, "capabilities_by_category (category_key=?"],
     ["those of an agent", { agentId: "a" }, "(agent_id=?"],
+    ["those of a tag", { keys: ["tx"] }, "(key=?"],
     ["one of an agent", { agentId: "a", id: "i" }, "=? AND "],
   ])("%s", async (_, filter, expected) => {
-    const { sql, params } = offersQuery(filter, { id: "", agentId: "" }, 0);
+    const { sql, params } = offersQuery(filter, { id: "", agentId: "" }, SIGHT, filter.keys?.[0]);
     const plan = await planOf(`SELECT c.id ${sql}`, params);
-    expect(plan[0]).toMatch(/^SEARCH c USING/);
+    expect(plan[0]).toMatch(/^SEARCH [cw] USING/);
     expect(plan[0]).toContain(expected);
     expect(plan).not.toContainEqual(SORTS);
     expect(plan).not.toContainEqual(SCANS);

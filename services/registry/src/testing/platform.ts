@@ -6,6 +6,7 @@ import { createClient } from "@connectrpc/connect";
 import { createBus } from "@depute/bus";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
+import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import { ManualClock, systemTimers } from "@depute/core";
 import { commonSettings, createLogger, hostServices, readSettings } from "@depute/service";
 import { createGrpcJsTransport } from "@depute/service/testing";
@@ -15,12 +16,13 @@ import { type FakeVerifier, fakeVerifier } from "./fake-verifier.ts";
 /** Principals with a secret of the same name. */
 export const ALICE = `${"A".repeat(42)}A`;
 export const BOB = `${"B".repeat(42)}E`;
+export const CAROL = `${"C".repeat(42)}I`;
 
 /** A registry behind a real socket, for a client that shares no code with it, and a fake verifier. */
 export async function startPlatform(args: readonly string[] = []) {
   const dataDir = mkdtempSync(join(tmpdir(), "depute-registry-"));
   const credentialsFile = join(dataDir, "credentials.json");
-  const secrets = [ALICE, BOB].map((principal) => ({
+  const secrets = [ALICE, BOB, CAROL].map((principal) => ({
     principal,
     sha256: createHash("sha256").update(principal).digest("hex"),
   }));
@@ -61,6 +63,7 @@ export async function startPlatform(args: readonly string[] = []) {
     });
     const transport = createGrpcJsTransport(new URL(host.urls.registry ?? "").host);
     return {
+      publicUrl: host.urls.registry ?? "",
       transport,
       async stop() {
         transport.close();
@@ -74,6 +77,9 @@ export async function startPlatform(args: readonly string[] = []) {
   return {
     clock,
     verifier,
+    get publicUrl() {
+      return running.publicUrl;
+    },
     /** Keys of the wake-ups so far. */
     woken,
     get agents() {
@@ -81,6 +87,9 @@ export async function startPlatform(args: readonly string[] = []) {
     },
     get discovery() {
       return createClient(DiscoveryService, running.transport);
+    },
+    get organizations() {
+      return createClient(OrganizationService, running.transport);
     },
     /** Ends the process's services and starts them again on the same files. */
     async restart() {

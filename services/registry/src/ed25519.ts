@@ -1,0 +1,12 @@
+import { createPublicKey, verify } from "node:crypto";
+
+/** Whether an Ed25519 signature of a message holds under a 32-byte key; false for what is no key. */
+export function verifyEd25519(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean {
+  try {
+    const x = Buffer.from(publicKey).toString("base64url");
+    const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
+    return verify(null, message, key, signature);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,81 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  type AgentVersion,
+  AgentVersionSchema,
+  type GetAgentVersionRequest,
+  type GetAgentVersionResponse,
+  GetAgentVersionResponseSchema,
+  type ListAgentVersionsRequest,
+  type ListAgentVersionsResponse,
+  ListAgentVersionsResponseSchema,
+} from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { DeputeError, ErrorReason, encodePageToken, invalid, pageSize, toTimestamp } from "@depute/core";
+import { agentNotFound, identify, type RegistryContext, viewerFor } from "../context.ts";
+import { readPosition } from "../page-position.ts";
+import { ownersPart } from "../rules/agent.ts";
+import { findVisible } from "../store/agents.ts";
+import { findVersion, listVersions, type StoredVersion, type VersionReference } from "../store/versions.ts";
+
+/** AgentService.GetAgentVersion. */
+export async function getAgentVersion(
+  registry: RegistryContext,
+  request: GetAgentVersionRequest,
+  context: HandlerContext,
+): Promise<GetAgentVersionResponse> {
+  const viewer = viewerFor(await identify(registry, context), "");
+  const { agentId } = request;
+  const reference = readReference(request.name);
+  const version = await registry.store.read(async (tx) => {
+    if ((await findVisible(tx, agentId, viewer)) === undefined) throw agentNotFound(agentId);
+    return findVersion(tx, agentId, reference);
+  });
+  if (version !== undefined) return create(GetAgentVersionResponseSchema, { version: toMessage(version) });
+  const named = Object.entries(reference).map(([name, value]) => [name, String(value)]);
+  throw new DeputeError(ErrorReason.AGENT_VERSION_NOT_FOUND, `${agentId} has no such version`, {
+    metadata: { agent: agentId, ...Object.fromEntries(named) },
+  });
+}
+
+/** AgentService.ListAgentVersions. */
+export async function listAgentVersions(
+  registry: RegistryContext,
+  request: ListAgentVersionsRequest,
+  context: HandlerContext,
+): Promise<ListAgentVersionsResponse> {
+  const viewer = viewerFor(await identify(registry, context), "");
+  const { agentId } = request;
+  const filters = { list: "agent-versions", agentId };
+  const [before] = readPosition(request.pageToken, filters, ["number"]) ?? [Number.MAX_SAFE_INTEGER];
+  const size = pageSize(request.pageSize);
+  const found = await registry.store.read(async (tx) => {
+    if ((await findVisible(tx, agentId, viewer)) === undefined) throw agentNotFound(agentId);
+    return listVersions(tx, agentId, before, size + 1);
+  });
+  const page = found.slice(0, size);
+  const last = page.at(-1)?.revision;
+  return create(ListAgentVersionsResponseSchema, {
+    versions: page.map(toMessage),
+    nextPageToken: last !== undefined && found.length > size ? encodePageToken([last], filters) : "",
+  });
+}
+
+function readReference(name: GetAgentVersionRequest["name"]): VersionReference {
+  switch (name.case) {
+    case "revision":
+      return { revision: Number(name.value) };
+    case "version":
+      return { version: name.value };
+    case "digest":
+      return { digest: name.value };
+    default:
+      throw invalid("name", "is required");
+  }
+}
+
+function toMessage({ record, revision, digest, createTime }: StoredVersion): AgentVersion {
+  const agent = ownersPart(record);
+  agent.revision = BigInt(revision);
+  agent.digest = digest;
+  return create(AgentVersionSchema, { agent, createTime: toTimestamp(createTime) });
+}

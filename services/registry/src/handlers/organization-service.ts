@@ -1,0 +1,97 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import {
+  AdmitMemberResponseSchema,
+  ListMembersResponseSchema,
+  type Member,
+  MemberSchema,
+  type OrganizationService,
+  RemoveMemberResponseSchema,
+} from "@depute/contracts/depute/registry/v1/organization_service_pb";
+import { DeputeError, ErrorReason, encodePageToken, invalid, pageSize, toTimestamp } from "@depute/core";
+import type { Identity } from "@depute/service";
+import type { ReadTx } from "@depute/store";
+import { identify, type RegistryContext } from "../context.ts";
+import { readPosition } from "../page-position.ts";
+import {
+  addMember,
+  countMembers,
+  findMember,
+  listMembers,
+  removeMember,
+  type StoredMember,
+} from "../store/members.ts";
+import { isMember } from "../store/sight.ts";
+
+/** Members that an organization may have. */
+const MAX_MEMBERS = 10_000;
+
+export function organizationService(registry: RegistryContext): ServiceImpl<typeof OrganizationService> {
+  const { store } = registry;
+  return {
+    async admitMember({ organization, principal }, context) {
+      const identity = await identify(registry, context);
+      return store.write(async (tx) => {
+        await checkMember(tx, identity, organization);
+        const known = await findMember(tx, organization, principal);
+        if (known !== undefined) return create(AdmitMemberResponseSchema, { member: toMessage(known) });
+        if ((await countMembers(tx, organization, MAX_MEMBERS)) >= MAX_MEMBERS) {
+          throw new DeputeError(
+            ErrorReason.LIMIT_EXCEEDED,
+            "the organization has as many members as it may",
+            {
+              metadata: { limit: "members", max: String(MAX_MEMBERS) },
+            },
+          );
+        }
+        const member = { principal, admittedBy: identity.principal, createTime: registry.clock.now() };
+        await addMember(tx, organization, member);
+        return create(AdmitMemberResponseSchema, { member: toMessage(member) });
+      });
+    },
+
+    async removeMember({ organization, principal }, context) {
+      const identity = await identify(registry, context);
+      return store.write(async (tx) => {
+        await checkMember(tx, identity, organization);
+        if (await isMember(tx, organization, principal)) {
+          if ((await countMembers(tx, organization, 2)) < 2) {
+            throw invalid("principal", "is the organization's last member");
+          }
+          await removeMember(tx, organization, principal);
+        }
+        return create(RemoveMemberResponseSchema);
+      });
+    },
+
+    async listMembers(request, context: HandlerContext) {
+      const identity = await identify(registry, context);
+      const { organization } = request;
+      const filters = { list: "members", organization };
+      const [after] = readPosition(request.pageToken, filters, ["string"]) ?? [""];
+      const size = pageSize(request.pageSize);
+      const found = await store.read(async (tx) => {
+        await checkMember(tx, identity, organization);
+        return listMembers(tx, organization, after, size + 1);
+      });
+      const page = found.slice(0, size);
+      const last = page.at(-1)?.principal;
+      return create(ListMembersResponseSchema, {
+        members: page.map(toMessage),
+        nextPageToken: last !== undefined && found.length > size ? encodePageToken([last], filters) : "",
+      });
+    },
+  };
+}
+
+/** @throws DeputeError CALLER_NOT_ALLOWED, alike for an organization that nobody belongs to */
+async function checkMember(tx: ReadTx, identity: Identity, organization: string): Promise<void> {
+  if (identity.local || (await isMember(tx, organization, identity.principal))) return;
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only members of the organization may do this", {
+    violations: [{ field: "organization", description: "the caller is no member of it" }],
+  });
+}
+
+function toMessage({ principal, admittedBy, createTime }: StoredMember): Member {
+  return create(MemberSchema, { principal, admittedBy, createTime: toTimestamp(createTime) });
+}

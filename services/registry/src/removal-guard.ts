@@ -1,0 +1,38 @@
+import type { Clock } from "@depute/core";
+import type { ReadTx } from "@depute/store";
+import type { LivenessView } from "./rules/liveness.ts";
+import { atStart, countedFrom, type GuardState, judge } from "./rules/removal-guard.ts";
+import { countLeases } from "./store/leases.ts";
+
+/** Leases are counted at most this often, milliseconds. */
+const COUNT_EVERY_MS = 1_000;
+
+/**
+ * Says by what time leases are judged. It counts when it is asked, so that the answer after a mass expiry is already
+ * guarded, and no more often than once a second.
+ */
+export class RemovalGuard {
+  readonly #clock: Clock;
+  #state: GuardState;
+  #countedAt: number | undefined;
+
+  /** @param lastUp when the registry last ran, epoch ms */
+  constructor(clock: Clock, lastUp: number | undefined) {
+    this.#clock = clock;
+    this.#state = atStart(lastUp, clock.now());
+  }
+
+  get state(): GuardState {
+    return this.#state;
+  }
+
+  async view(tx: ReadTx): Promise<LivenessView> {
+    const now = this.#clock.now();
+    if (this.#countedAt === undefined || Math.abs(now - this.#countedAt) >= COUNT_EVERY_MS) {
+      this.#countedAt = now;
+      const counts = await countLeases(tx, { from: countedFrom(this.#state, now), now });
+      this.#state = judge(this.#state, counts, now);
+    }
+    return { now, asOf: this.#state.holds ? Math.min(this.#state.asOf, now) : now };
+  }
+}

@@ -1,0 +1,33 @@
+import { DeputeError, ErrorReason } from "@depute/core";
+import { baseOf } from "./registration.ts";
+
+/** Overseers above one another; a chain that is longer is refused like a cycle. */
+export const MAX_OVERSEERS = 64;
+
+/**
+ * Refuses an agent whose overseers lead back to it, since its results would wait for themselves. An overseer that is an
+ * instance counts as its base. (CAP "Quality control")
+ *
+ * @param overseerOf the registered overseer of an agent; undefined where there is none, or no such agent
+ * @throws DeputeError INVALID_REQUEST
+ */
+export async function checkOverseers(
+  id: string,
+  overseer: string | undefined,
+  overseerOf: (id: string) => Promise<string | undefined>,
+): Promise<void> {
+  const self = baseOf(id) ?? id;
+  const chain = [self];
+  for (let next = overseer; next !== undefined; next = await overseerOf(next)) {
+    next = baseOf(next) ?? next;
+    chain.push(next);
+    if (next === self) throw refused(`leads back to the agent: ${chain.join(" -> ")}`);
+    if (chain.length > MAX_OVERSEERS) throw refused(`has more than ${MAX_OVERSEERS} overseers above it`);
+  }
+}
+
+function refused(description: string): DeputeError {
+  return new DeputeError(ErrorReason.INVALID_REQUEST, `agent.manifest.overseer: ${description}`, {
+    violations: [{ field: "agent.manifest.overseer", description, reason: "agent.manifest.overseer.cycle" }],
+  });
+}

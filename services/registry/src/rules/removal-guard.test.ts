@@ -1,0 +1,73 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  atStart,
+  countedFrom,
+  type GuardState,
+  judge,
+  MAX_HOLD_MS,
+  OPEN,
+  WARM_UP_MS,
+} from "./removal-guard.ts";
+
+const NOW = 1_000_000;
+const holding = (since: number, until = since): GuardState => ({
+  holds: true,
+  asOf: since - 60_000,
+  since,
+  until,
+});
+
+describe("judge", () => {
+  it.each<[string, GuardState, number, number, boolean]>([
+    ["nobody vanished", OPEN, 100, 0, false],
+    ["a few of few", OPEN, 0, 9, false],
+    ["ten of ten", OPEN, 0, 10, true],
+    ["30 % of many", OPEN, 70, 30, false],
+    ["more than 30 %", OPEN, 69, 31, true],
+    ["many, of very many", OPEN, 10_000, 500, false],
+    ["still missing", holding(NOW - 1_000), 70, 30, true],
+    ["15 % still missing", holding(NOW - 1_000), 85, 15, false],
+    ["16 % still missing", holding(NOW - 1_000), 84, 16, true],
+    ["all back", holding(NOW - 1_000), 100, 0, false],
+    ["given up", holding(NOW - MAX_HOLD_MS), 0, 100, false],
+    ["held whatever is there", holding(NOW - 1_000, NOW + 1), 100, 0, true],
+  ])("%s", (_, state, running, vanished, holds) => {
+    expect(judge(state, { running, vanished }, NOW).holds).toBe(holds);
+  });
+
+  it("lets the time stand still a minute before, and leaves it there", () => {
+    const tripped = judge(OPEN, { running: 0, vanished: 50 }, NOW);
+    expect(tripped).toMatchObject({ asOf: NOW - 60_000, since: NOW });
+    expect(countedFrom(tripped, NOW + 5_000)).toBe(NOW - 60_000);
+    expect(judge(tripped, { running: 0, vanished: 50 }, NOW + 5_000)).toBe(tripped);
+  });
+
+  it("never holds longer than its limit, whatever the counts are", () => {
+    const counts = fc.record({ running: fc.nat(1_000), vanished: fc.nat(1_000) });
+    fc.assert(
+      fc.property(fc.array(counts, { minLength: 1, maxLength: 50 }), (series) => {
+        let state: GuardState = OPEN;
+        series.forEach((each, i) => {
+          const now = NOW + i * 30_000;
+          state = judge(state, each, now);
+          if (state.holds) expect(now - state.since).toBeLessThan(MAX_HOLD_MS);
+        });
+      }),
+    );
+  });
+});
+
+describe("atStart", () => {
+  it.each<[string, number | undefined, GuardState]>([
+    ["at the first start", undefined, OPEN],
+    ["without an absence", NOW, OPEN],
+    [
+      "after an absence",
+      NOW - 90_000,
+      { holds: true, asOf: NOW - 90_000, since: NOW, until: NOW + WARM_UP_MS },
+    ],
+  ])("%s", (_, lastUp, expected) => {
+    expect(atStart(lastUp, NOW)).toEqual(expected);
+  });
+});

@@ -1,0 +1,63 @@
+import { create } from "@bufbuild/protobuf";
+import { CapabilityRefSchema, CapabilitySummarySchema } from "@depute/contracts/nekte/v1/nekte_pb";
+import { describe, expect, it } from "vitest";
+import { capability } from "../testing/capability.ts";
+import { jsonOf, type LevelledCapability, tokensOf } from "./tokens.ts";
+
+const ref: LevelledCapability = {
+  case: "ref",
+  value: create(CapabilityRefSchema, { id: "sum", cat: "math", h: "0123abcd" }),
+};
+const summary: LevelledCapability = {
+  case: "summary",
+  value: create(CapabilitySummarySchema, {
+    id: "sum",
+    h: "0123abcd",
+    desc: 'says "hi"',
+    cost: { avgMs: 2 },
+    agentHint: "use it",
+  }),
+};
+const full: LevelledCapability = {
+  case: "full",
+  value: capability("sum", { examples: [{ in: { a: 1 }, out: { b: "é" } }] }),
+};
+
+describe("jsonOf", () => {
+  it.each<[string, LevelledCapability, unknown]>([
+    ["level 0", ref, { id: "sum", cat: "math", h: "0123abcd" }],
+    [
+      "level 1",
+      summary,
+      { id: "sum", h: "0123abcd", desc: 'says "hi"', cost: { avg_ms: 2 }, agent_hint: "use it" },
+    ],
+    [
+      "level 2",
+      full,
+      {
+        id: "sum",
+        cat: "nlp",
+        h: "",
+        desc: "",
+        cost: { avg_ms: 200, avg_tokens: 50 },
+        input: { type: "object" },
+        output: { type: "object" },
+        examples: [{ in: { a: 1 }, out: { b: "é" } }],
+      },
+    ],
+  ])("%s is what NEKTE's JSON has", (_, each, expected) => {
+    expect(JSON.parse(jsonOf(each))).toEqual(expected);
+    expect(jsonOf(each)).toBe(JSON.stringify(JSON.parse(jsonOf(each))));
+  });
+});
+
+describe("tokensOf", () => {
+  it.each<[string, LevelledCapability[]]>([
+    ["nothing", []],
+    ["one", [ref]],
+    ["several", [ref, summary, full]],
+  ])("%s costs a quarter of the characters of the list", (_, list) => {
+    const text = JSON.stringify(list.map((each) => JSON.parse(jsonOf(each))));
+    expect(tokensOf(list)).toBe(Math.ceil(text.length / 4));
+  });
+});

@@ -1,0 +1,49 @@
+import type { ReadTx, WriteTx } from "@depute/store";
+import { NO_EXPIRY } from "../rules/liveness.ts";
+import type { LeaseCounts } from "../rules/removal-guard.ts";
+
+/** Writes when an agent was last heard of and until when it counts as alive, in epoch ms. */
+export async function putLease(
+  tx: WriteTx,
+  agentId: string,
+  heartbeatTime: number,
+  expireTime: number,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO leases (agent_id, heartbeat_time, expire_time, standing) VALUES (?, ?, ?, ?)
+     ON CONFLICT (agent_id) DO UPDATE SET heartbeat_time = excluded.heartbeat_time,
+       expire_time = excluded.expire_time, standing = excluded.standing`,
+    [agentId, heartbeatTime, expireTime, STANDING.running],
+  );
+}
+
+/** What has been said of a lease. */
+export const STANDING = {
+  /** Not ended, as far as watchers know. */
+  running: 0,
+  /** Watchers were told that it ended. */
+  ended: 1,
+  /** Its agent was removed. */
+  removed: 2,
+} as const;
+
+/** Takes the lease of a removed agent out of the counting. */
+export async function retireLease(tx: WriteTx, agentId: string): Promise<void> {
+  await tx.run("UPDATE leases SET standing = ? WHERE agent_id = ?", [STANDING.removed, agentId]);
+}
+
+/**
+ * Counts the leases that run at `now`, and those that ended between `from` and then; removed agents' and those without an
+ * end are left out.
+ */
+export async function countLeases(
+  tx: ReadTx,
+  { from, now }: { from: number; now: number },
+): Promise<LeaseCounts> {
+  const row = await tx.get<{ running: number | null; vanished: number | null }>(
+    `SELECT SUM(expire_time > ?) AS running, SUM(expire_time <= ?) AS vanished
+     FROM leases WHERE expire_time > ? AND expire_time < ? AND standing <> ?`,
+    [now, now, from, NO_EXPIRY, STANDING.removed],
+  );
+  return { running: row?.running ?? 0, vanished: row?.vanished ?? 0 };
+}

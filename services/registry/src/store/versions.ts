@@ -1,0 +1,80 @@
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { type Agent, AgentSchema } from "@depute/contracts/depute/registry/v1/agent_pb";
+import type { ReadTx, WriteTx } from "@depute/store";
+
+/** What an agent's owner once registered; the time is epoch ms. */
+export interface StoredVersion {
+  readonly revision: number;
+  readonly digest: string;
+  readonly record: Agent;
+  readonly createTime: number;
+}
+
+/** Which version of an agent is meant. */
+export type VersionReference =
+  | { readonly revision: number }
+  | { readonly version: string }
+  | { readonly digest: string };
+
+interface VersionRow {
+  revision: number;
+  digest: string;
+  record: Uint8Array;
+  create_time: number;
+}
+
+const COLUMNS = "revision, digest, record, create_time";
+
+export async function findVersion(
+  tx: ReadTx,
+  agentId: string,
+  reference: VersionReference,
+): Promise<StoredVersion | undefined> {
+  const [[column, value]] = Object.entries(reference) as [[string, string | number]];
+  const row = await tx.get<VersionRow>(
+    `SELECT ${COLUMNS} FROM agent_versions WHERE agent_id = ? AND ${column} = ?
+     ORDER BY revision DESC LIMIT 1`,
+    [agentId, value],
+  );
+  return row && toVersion(row);
+}
+
+/** Versions of an agent, the latest first, with revisions below `before`. */
+export async function listVersions(
+  tx: ReadTx,
+  agentId: string,
+  before: number,
+  limit: number,
+): Promise<StoredVersion[]> {
+  const rows = await tx.all<VersionRow>(
+    `SELECT ${COLUMNS} FROM agent_versions WHERE agent_id = ? AND revision < ? ORDER BY revision DESC LIMIT ?`,
+    [agentId, before, limit],
+  );
+  return rows.map(toVersion);
+}
+
+/** @throws ConstraintError when the revision, or the agent's own word for the version, is there already */
+export async function addVersion(tx: WriteTx, version: StoredVersion): Promise<void> {
+  const { record } = version;
+  await tx.run(
+    `INSERT INTO agent_versions (agent_id, revision, version, digest, create_time, record)
+     VALUES (?, ?, ?, ?, ?, ?)`,
+    [
+      record.id,
+      version.revision,
+      record.version,
+      version.digest,
+      version.createTime,
+      toBinary(AgentSchema, record),
+    ],
+  );
+}
+
+function toVersion(row: VersionRow): StoredVersion {
+  return {
+    revision: row.revision,
+    digest: row.digest,
+    record: fromBinary(AgentSchema, row.record),
+    createTime: row.create_time,
+  };
+}
