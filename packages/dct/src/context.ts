@@ -1,5 +1,6 @@
 import type { SubContractRule } from "./chain.ts";
 import { deny } from "./denial.ts";
+import type { HolderSession } from "./session/holder-session.ts";
 import type { ShapeRules } from "./shape.ts";
 import { isCount } from "./shape.ts";
 import type { Capability } from "./types.ts";
@@ -18,6 +19,8 @@ export interface RevocationView {
 /** A proof of possession that came with the token, and what it has to be bound to (RFC 9449). */
 export interface Presentation {
   readonly proof: string | undefined;
+  /** The session that the proof belongs to; absent for a proof by itself. */
+  readonly session?: HolderSession;
   readonly htm: string;
   readonly htu: string;
   /** argumentsDigest of the call's arguments, for a tool call. */

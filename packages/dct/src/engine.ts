@@ -23,6 +23,14 @@ export interface CryptoEngine {
   isPrimeOrder(publicKey: Uint8Array): boolean;
   /** BLAKE2b with 32 bytes of output, no key. */
   blake2b256(data: Uint8Array): Uint8Array;
+  /** BLAKE2b with 32 bytes of output and a key of 32 bytes: a code that only who has the key can make. */
+  mac(key: Uint8Array, data: Uint8Array): Uint8Array;
+  /**
+   * The 32 bytes that two parties have in common: X25519 (RFC 7748) of an Ed25519 seed and of the other's Ed25519 public
+   * key, both taken over to the other form of the curve. undefined unless the key is of prime order. Raw: a key is to be
+   * derived from it. Throws RangeError for a seed of another length.
+   */
+  agree(seed: Uint8Array, publicKey: Uint8Array): Uint8Array | undefined;
   /** SHA-256, for holder proofs (RFC 9449). */
   sha256(data: Uint8Array): Uint8Array;
 }

@@ -19,6 +19,7 @@ export * from "./proof.ts";
 export * from "./revocation.ts";
 export * from "./revocation-set.ts";
 export { parseToken, type ReadingPath, serialiseToken, type TokenInput } from "./serialise.ts";
+export * from "./session/index.ts";
 export type { ShapeRules } from "./shape.ts";
 export * from "./signed-object.ts";
 export { formatTime, parseTime } from "./time.ts";

@@ -23,3 +23,10 @@ export const MAX_LIFETIME_MS = 86_400_000;
 export const CLOCK_SKEW_MS = 30_000;
 /** How long after its `iat` a holder proof is accepted, in milliseconds. */
 export const PROOF_WINDOW_MS = 60_000;
+/** Life of a session of proofs unless its verifier says otherwise, in milliseconds. */
+export const SESSION_LIFETIME_MS = 900_000;
+/** Calls of a session that may overtake one another. */
+export const SESSION_WINDOW = 1024;
+/** Sessions that a verifier keeps unless told otherwise, at about 1 KB each, and those of one principal among them. */
+export const MAX_SESSIONS = 100_000;
+export const MAX_SESSIONS_OF_ONE = 64;

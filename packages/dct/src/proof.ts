@@ -19,6 +19,16 @@ export interface ProofClaims {
   now?: number;
   /** Made up when absent. */
   jti?: string;
+  /** Set only by requestSession: the proof opens a session and proves nothing else. */
+  session?: SessionClaims;
+}
+
+/** What a proof that opens a session says besides. */
+export interface SessionClaims {
+  /** The holder's key for this session alone, in the form of a principal id. */
+  readonly epk: string;
+  /** Where the session is to be used, as HolderSession has it. */
+  readonly aud: string;
 }
 
 /** What a verifier expects of a proof. */
@@ -31,6 +41,8 @@ export interface ProofExpectation {
   readonly token?: string;
   /** argumentsDigest of the call's arguments, for a tool call. */
   readonly ard?: string;
+  /** Audience of the session that the proof is to open; absent for every other proof. */
+  readonly opens?: string;
   /** Milliseconds since 1970. */
   readonly now: number;
   /** How long after its iat a proof is accepted, in milliseconds. */
@@ -49,6 +61,10 @@ export interface AcceptedProof {
   /** RFC 7638 thumbprint of the key. */
   readonly thumbprint: string;
   readonly expiresAt: number;
+  /** Of a proof that opens a session: the holder's key for it. */
+  readonly epk?: string;
+  /** Of a call in a session: its number there, to be used up by HolderSession.use in place of the jti. */
+  readonly counter?: number;
 }
 
 const utf8 = new TextEncoder();
@@ -68,6 +84,7 @@ export function createProof(engine: CryptoEngine, keypair: Keypair, claims: Proo
     jti: claims.jti ?? encodeBase64Url(crypto.getRandomValues(new Uint8Array(16))),
     ...(claims.token !== undefined && { ath: tokenDigest(engine, claims.token) }),
     ...(claims.arguments !== undefined && { ard: argumentsDigest(engine, claims.arguments) }),
+    ...claims.session,
   };
   const signed = `${part({ alg: "EdDSA", jwk, typ: "dpop+jwt" })}.${part(payload)}`;
   return `${signed}.${encodeBase64Url(engine.sign(utf8.encode(signed), keypair.privateKey))}`;
@@ -93,7 +110,7 @@ export function thumbprint(engine: CryptoEngine, principal: string): string {
 /**
  * Checks a holder proof (RFC 9449 section 4.3) and never throws. Denied with proof_required when there is none,
  * with invalid_proof and the member at fault otherwise, with internal_context for an expectation that makes no sense.
- * `ath` and `ard` must be there exactly when they are expected: a proof for one kind of call is none for another.
+ * `ath`, `ard` and `epk` must be there exactly when they are expected: a proof for one kind of call is none for another.
  */
 export function checkProof(
   engine: CryptoEngine,
@@ -127,7 +144,9 @@ export function checkProof(
   }
   const { jti, iat } = payload as { jti: string; iat: number };
   const expiresAt = iat * 1000 + window;
-  return { ok: true, proof: { jti, principal, thumbprint: thumbprint(engine, principal), expiresAt } };
+  const accepted = { jti, principal, thumbprint: thumbprint(engine, principal), expiresAt };
+  const isOpening = expected.opens !== undefined;
+  return { ok: true, proof: isOpening ? { ...accepted, epk: payload.epk as string } : accepted };
 }
 
 /** The principal of a header that has exactly typ, alg and a public Ed25519 jwk; a private key in it is refused too. */
@@ -157,6 +176,9 @@ function wrongClaim(
   const ath = expected.token === undefined ? undefined : tokenDigest(engine, expected.token);
   if (claim("ath") !== ath) return "ath";
   if (claim("ard") !== expected.ard) return "ard";
+  if (expected.opens === undefined) return claim("epk") === undefined ? undefined : "epk";
+  if (claim("aud") !== expected.opens) return "aud";
+  if (parsePrincipal(claim("epk")) === undefined) return "epk";
   return undefined;
 }
 

@@ -47,7 +47,10 @@ export interface VerifiedBlock {
   maxBudgetMicrocents: number;
 }
 
-/** `proof` is there when the context had a presentation; the caller still has to refuse one that it has seen. */
+/**
+ * `proof` is there when the context had a presentation; the caller still has to refuse one that it has seen, or to use
+ * up its number in its session.
+ */
 export type VerifyResult =
   | {
       ok: true;
@@ -180,8 +183,10 @@ function assertHeld(
   ctx: VerificationContext,
 ): AcceptedProof | undefined {
   if (typeof ctx.holder !== "object") return undefined;
-  const { proof, ...bound } = ctx.holder;
-  const result = checkProof(engine, proof, { ...bound, principal: last.delegatee, token, now: ctx.now });
+  const { proof, session, ...bound } = ctx.holder;
+  const expected = { ...bound, principal: last.delegatee, token, now: ctx.now };
+  const result =
+    session === undefined ? checkProof(engine, proof, expected) : session.check(engine, proof, expected);
   return result.ok ? result.proof : deny(result.denial.type, result.denial.detail);
 }
 

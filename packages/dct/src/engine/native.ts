@@ -41,6 +41,27 @@ export const nativeEngine: CryptoEngine = {
     return digest;
   },
 
+  mac(key, data) {
+    const code = new Uint8Array(32);
+    sodium.crypto_generichash(code, data, key);
+    return code;
+  },
+
+  agree(seed, publicKey) {
+    const { secretKey } = expand(seed);
+    const [ours, theirs, shared] = [new Uint8Array(32), new Uint8Array(32), new Uint8Array(32)];
+    try {
+      if (!nativeEngine.isPrimeOrder(publicKey)) return undefined;
+      sodium.crypto_sign_ed25519_sk_to_curve25519(ours, secretKey);
+      sodium.crypto_sign_ed25519_pk_to_curve25519(theirs, publicKey);
+      sodium.crypto_scalarmult(shared, ours, theirs);
+      return shared;
+    } finally {
+      sodium.sodium_memzero(secretKey);
+      sodium.sodium_memzero(ours);
+    }
+  },
+
   sha256(data) {
     return new Uint8Array(hash("sha256", data, "buffer"));
   },

@@ -7,7 +7,7 @@ import { assertSeed, isAcceptableKey, isAcceptableSignature } from "./encodings.
 // @noble/ed25519 brings no synchronous SHA-512; one that somebody else has set is left alone.
 ed.hashes.sha512 ??= (message) => Uint8Array.from(sha512(message));
 
-const GROUP_ORDER = ed.Point.CURVE().n;
+const { n: GROUP_ORDER, p: FIELD } = ed.Point.CURVE();
 
 /** Engine for browsers, without native code: @noble/ed25519 for the curve, blakejs for BLAKE2b. */
 export const portableEngine: CryptoEngine = {
@@ -41,6 +41,23 @@ export const portableEngine: CryptoEngine = {
 
   blake2b256(data) {
     return blake2b(data, undefined, 32);
+  },
+
+  mac(key, data) {
+    return blake2b(data, key, 32);
+  },
+
+  agree(seed, publicKey) {
+    assertSeed(seed);
+    const key = isAcceptableKey(publicKey) ? decodePoint(publicKey) : undefined;
+    if (key?.isTorsionFree() !== true) return undefined;
+    const scalar = sha512(seed).subarray(0, 32);
+    // RFC 8032, 5.1.5, and the same in RFC 7748, 5.
+    scalar[0] = (scalar[0] as number) & 248;
+    scalar[31] = ((scalar[31] as number) & 127) | 64;
+    const { y } = key.multiply(littleEndian(scalar) % GROUP_ORDER).toAffine();
+    const u = ((1n + y) * ed.etc.invert(ed.etc.mod(1n - y, FIELD), FIELD)) % FIELD;
+    return ed.etc.hexToBytes(u.toString(16).padStart(64, "0")).reverse();
   },
 
   sha256,

@@ -1,6 +1,6 @@
 import type { CryptoEngine } from "../engine.ts";
 import { fromHex } from "./encodings.ts";
-import { HASH_VECTORS, SIGNATURE_VECTORS, SIGNING_VECTORS } from "./vectors.ts";
+import { AGREEMENT, HASH_VECTORS, MAC_VECTORS, SIGNATURE_VECTORS, SIGNING_VECTORS } from "./vectors.ts";
 
 /** An engine gave a wrong answer to a known case; a server that sees it does not start. */
 export class EngineError extends Error {
@@ -19,6 +19,13 @@ export function selfTest(engine: CryptoEngine): void {
     const data = new TextEncoder().encode(text);
     expect(`BLAKE2b-256 of "${text}"`, toHex(engine.blake2b256(data)), digests.blake2b256);
     expect(`SHA-256 of "${text}"`, toHex(engine.sha256(data)), digests.sha256);
+  }
+  for (const { key, text, mac } of MAC_VECTORS) {
+    expect(`MAC of "${text}"`, toHex(engine.mac(fromHex(key), new TextEncoder().encode(text))), mac);
+  }
+  for (const [mine, theirs] of [SIGNING_VECTORS, SIGNING_VECTORS.toReversed()] as const) {
+    const shared = engine.agree(fromHex(mine?.seed ?? ""), fromHex(theirs?.publicKey ?? ""));
+    expect("an agreement", toHex(shared ?? new Uint8Array()), AGREEMENT);
   }
   for (const vector of SIGNING_VECTORS) {
     const seed = fromHex(vector.seed);
@@ -40,6 +47,9 @@ export function selfTest(engine: CryptoEngine): void {
     expect(vector.name, answer, vector.valid);
     if (vector.name.startsWith("key "))
       expect(`prime order of ${vector.name}`, engine.isPrimeOrder(key), false);
+    if (vector.name.startsWith("key ")) {
+      expect(`agreement with ${vector.name}`, engine.agree(fromHex(AGREEMENT), key), undefined);
+    }
   }
 }
 

@@ -274,3 +274,20 @@ export const HASH_VECTORS: readonly { text: string; blake2b256: string; sha256: 
     sha256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
   },
 ];
+
+/** Codes of the ASCII text by a key, computed by another implementation of BLAKE2b (RFC 7693). */
+export const MAC_VECTORS: readonly { key: string; text: string; mac: string }[] = [
+  {
+    key: "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
+    text: "abc",
+    mac: "d63a32d3e44738d7907f964316c241adaba0abfeabc32349677578a15a203f7f",
+  },
+  {
+    key: "6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b",
+    text: "",
+    mac: "c7fad9dbdb92c87a932b219acd03953fccecf900f466e544b7671a268106fd72",
+  },
+];
+
+/** What the two keypairs of SIGNING_VECTORS have in common, computed by another implementation of X25519. */
+export const AGREEMENT = "5166f24a6918368e2af831a4affadd97af0ac326bdf143596c045967cc00230e";

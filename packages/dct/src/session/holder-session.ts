@@ -1,0 +1,98 @@
+import type { DenialReason } from "../denial.ts";
+import type { CryptoEngine } from "../engine.ts";
+import { CLOCK_SKEW_MS, PROOF_WINDOW_MS } from "../limits.ts";
+import { type AcceptedProof, type ProofExpectation, thumbprint, tokenDigest } from "../proof.ts";
+import { callCode, isSameCode, readCallProof } from "./call-proof.ts";
+import { ReplayWindow } from "./replay-window.ts";
+import type { SessionTerms } from "./terms.ts";
+
+/**
+ * The verifier's side of a session: its holder proved possession of his key once, and shows by a keyed code that each
+ * further call is his.
+ *
+ * It speaks for one principal, one token, one audience and until one moment. It grants nothing: the token is verified
+ * anew at each call. It is kept in memory only; a holder whose session is gone proves possession again.
+ */
+export class HolderSession {
+  readonly terms: SessionTerms;
+  readonly #key: Uint8Array;
+  readonly #thumbprint: string;
+  readonly #window = new ReplayWindow();
+
+  /** Made by openSession. */
+  constructor(engine: CryptoEngine, terms: SessionTerms, key: Uint8Array) {
+    this.terms = terms;
+    this.#key = key;
+    this.#thumbprint = thumbprint(engine, terms.principal);
+  }
+
+  /**
+   * Checks the proof of one call, as checkProof does that of a call by itself; never throws, and changes nothing. What
+   * is accepted has still to be used up, see use. Denied with proof_required, replayed_proof for a number that was used
+   * or lies too far back, otherwise with invalid_proof and what is wrong.
+   */
+  check(
+    engine: CryptoEngine,
+    proof: unknown,
+    expected: ProofExpectation,
+  ): { ok: true; proof: AcceptedProof } | { ok: false; denial: DenialReason } {
+    if (proof === undefined || proof === null || proof === "") return denied("proof_required");
+    const { now, windowMs = PROOF_WINDOW_MS, skewMs = CLOCK_SKEW_MS } = expected;
+    if (typeof expected.htm !== "string" || typeof expected.htu !== "string")
+      return denied("internal_context");
+    if (![now, windowMs, skewMs].every((ms) => Number.isFinite(ms) && ms >= 0))
+      return denied("internal_context");
+    const read = readCallProof(proof);
+    if (read === undefined) return denied("invalid_proof", "form");
+    const wrong = this.#wrongBinding(engine, read.id, expected);
+    if (wrong !== undefined) return denied("invalid_proof", wrong);
+    const age = now - read.time;
+    if (age > windowMs || age < -skewMs) return denied("invalid_proof", "time");
+    if (now > this.terms.expiresAt) return denied("invalid_proof", "session expired");
+    const { id, counter, time } = read;
+    const { htm, htu, ard } = expected;
+    const code = callCode(engine, this.#key, { id, counter, time, htm, htu, ard });
+    if (!isSameCode(code, read.code)) return denied("invalid_proof", "code");
+    // Only who has the key learns which numbers were used.
+    if (!this.#window.isFresh(counter)) return denied("replayed_proof");
+    return {
+      ok: true,
+      proof: {
+        jti: `${id}.${counter}`,
+        principal: this.terms.principal,
+        thumbprint: this.#thumbprint,
+        expiresAt: Math.min(time + windowMs, this.terms.expiresAt),
+        counter,
+      },
+    };
+  }
+
+  /** Uses an accepted call's number up; false when it was used already. To be asked before the call is carried out. */
+  use(counter: number): boolean {
+    return this.#window.use(counter);
+  }
+
+  /** Overwrites the key: no call is accepted any more. */
+  close(): void {
+    // Nobody has a key that nobody knows.
+    crypto.getRandomValues(this.#key);
+  }
+
+  #wrongBinding(engine: CryptoEngine, id: string, expected: ProofExpectation): string | undefined {
+    const { terms } = this;
+    if (id !== terms.id) return "session";
+    if (expected.principal !== undefined && expected.principal !== terms.principal) return "principal";
+    if (!isWithin(expected.htu, terms.audience)) return "audience";
+    const ath = expected.token === undefined ? undefined : tokenDigest(engine, expected.token);
+    return ath === terms.ath ? undefined : "ath";
+  }
+}
+
+/** Whether an address is the audience or lies below it. */
+export function isWithin(htu: string, audience: string): boolean {
+  return htu === audience || htu.startsWith(audience.endsWith("/") ? audience : `${audience}/`);
+}
+
+function denied(type: DenialReason["type"], detail?: string): { ok: false; denial: DenialReason } {
+  return { ok: false, denial: detail === undefined ? { type } : { type, detail } };
+}

@@ -1,0 +1,43 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { SESSION_WINDOW } from "../limits.ts";
+import { ReplayWindow } from "./replay-window.ts";
+
+test("property: says what a memory of every number would say, of those not too far back", () => {
+  const steps = fc.array(fc.oneof(fc.integer({ min: -40, max: 40 }), fc.integer({ min: -1100, max: 2200 })), {
+    maxLength: 200,
+  });
+  fc.assert(
+    fc.property(steps, (all) => {
+      const [window, used] = [new ReplayWindow(), new Set<number>()];
+      let highest = 0;
+      for (const step of all) {
+        const number = highest + step;
+        const wanted = number >= 1 && highest - number < SESSION_WINDOW && !used.has(number);
+        expect(window.isFresh(number)).toBe(wanted);
+        expect(window.use(number)).toBe(wanted);
+        if (wanted) used.add(number);
+        if (wanted) highest = Math.max(highest, number);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test.each([0, -1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, "1" as never, undefined as never])(
+  "%s is no number of a call",
+  (number) => {
+    const window = new ReplayWindow();
+    expect(window.use(number)).toBe(false);
+    expect(window.use(1)).toBe(true);
+  },
+);
+
+test("the last number of all is used once, and ends the count", () => {
+  const window = new ReplayWindow();
+  expect(window.use(1)).toBe(true);
+  expect(window.use(Number.MAX_SAFE_INTEGER)).toBe(true);
+  expect(window.use(Number.MAX_SAFE_INTEGER)).toBe(false);
+  expect(window.use(Number.MAX_SAFE_INTEGER - 1)).toBe(true);
+  expect(window.use(2)).toBe(false);
+});
