@@ -8,27 +8,69 @@ import { MODULE_NAMES, MODULES } from "@depute/cli";
 import { clientsOver, startWorker, type Work, type Worker } from "@depute/client";
 import { CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { createGrpcJsTransport } from "@depute/grpc-js";
-import type { CommonSettings } from "@depute/service";
-import { commonSettings, createLogger, hostServices, mergeSettings, readSettings } from "@depute/service";
+import {
+  type CommonSettings,
+  commonSettings,
+  createLogger,
+  hostServices,
+  type ModuleName,
+  mergeSettings,
+  readSettings,
+  SERVICES,
+} from "@depute/service";
 
-/** The whole platform in this process, with a gateway on a free port and data that goes with it. */
-export async function startPlatform(args: readonly string[] = []) {
-  const dataDir = mkdtempSync(join(tmpdir(), "depute-gateway-"));
+/** Some of the services in this process, listening on free ports. */
+async function host(names: readonly ModuleName[], listen: readonly ModuleName[], flags: readonly string[]) {
   const table = mergeSettings(commonSettings, ...MODULE_NAMES.map((name) => MODULES[name].settings));
-  const flags = ["--data-dir", dataDir, "--gateway-port", "0", ...args];
-  const settings = readSettings(table, flags, { name: "test" }) as CommonSettings;
+  const ports = MODULE_NAMES.flatMap((name) => [`--${name}-port`, "0"]);
+  const settings = readSettings(table, [...ports, ...flags], { name: "test" }) as CommonSettings;
   const bus = createBus({
     onError: (error) => {
       throw error;
     },
   });
-  const host = await hostServices({
-    modules: MODULE_NAMES.map((name) => ({ module: MODULES[name], settings, listen: name === "gateway" })),
+  const running = await hostServices({
+    modules: names.map((name) => ({ module: MODULES[name], settings, listen: listen.includes(name) })),
     common: settings,
     bus,
     log: createLogger({ level: process.env.DEPUTE_TEST_LOG ?? "silent", name: "test" }),
   });
-  const url = host.urls.gateway ?? "";
+  return {
+    urls: running.urls,
+    async stop() {
+      await running.stop();
+      await bus.close();
+    },
+  };
+}
+
+/** The whole platform in this process, with a gateway on a free port and data that goes with it. */
+export async function startPlatform(args: readonly string[] = []) {
+  const dataDir = mkdtempSync(join(tmpdir(), "depute-gateway-"));
+  const whole = await host(MODULE_NAMES, ["gateway"], ["--data-dir", dataDir, ...args]);
+  return clientsOf(whole.urls.gateway ?? "", async () => {
+    await whole.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+}
+
+/** The gateway apart from the services: every call between them crosses a socket. */
+export async function startApart() {
+  const dataDir = mkdtempSync(join(tmpdir(), "depute-gateway-"));
+  const flags = ["--data-dir", dataDir, "--internal-secret", "between-ourselves"];
+  const services = await host(SERVICES, SERVICES, flags);
+  const urls = SERVICES.flatMap((name) => [`--${name}-url`, services.urls[name] ?? ""]);
+  const gateway = await host(["gateway"], ["gateway"], [...flags, ...urls]);
+  const platform = clientsOf(gateway.urls.gateway ?? "", async () => {
+    await gateway.stop();
+    await services.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  return { ...platform, stopServices: () => services.stop() };
+}
+
+/** What a test does with a platform at an address. */
+function clientsOf(url: string, stop: () => Promise<void>) {
   // A foreign client: it shares no code with what it calls.
   const transport = createGrpcJsTransport(new URL(url).host);
   const workers: Worker[] = [];
@@ -50,9 +92,7 @@ export async function startPlatform(args: readonly string[] = []) {
     async stop() {
       for (const worker of workers) await worker.stop(0);
       transport.close();
-      await host.stop();
-      await bus.close();
-      rmSync(dataDir, { recursive: true, force: true });
+      await stop();
     },
   };
 }
