@@ -16,8 +16,12 @@ export interface Helper<T> {
 }
 
 /** The worker, in a process of its own. */
-export function startWorkerProcess(url: string, pauseMs = 0): Promise<Helper<Delegate>> {
-  return start([join(HERE, "worker.ts"), url, String(pauseMs)], {}, (line) => {
+export function startWorkerProcess(
+  url: string,
+  pauseMs = 0,
+  env: Record<string, string> = {},
+): Promise<Helper<Delegate>> {
+  return start([join(HERE, "worker.ts"), url, String(pauseMs)], env, (line) => {
     return line.startsWith("{") ? (JSON.parse(line) as Delegate) : undefined;
   });
 }

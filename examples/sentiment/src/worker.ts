@@ -1,12 +1,14 @@
 /**
  * The delegate: a process of its own that speaks gRPC through @grpc/grpc-js.
  *
- * Started with the platform's address; prints its agent id and key when it is ready, and works until it is told to stop.
+ * Started with the platform's address and the milliseconds to pause after each batch; prints its agent id and key when it is
+ * ready, and works until it is told to stop. SENTIMENT_SEED gives it a key of 32 bytes in base64url; else it makes one.
  */
 import { createClient } from "@connectrpc/connect";
 import { clientsOver, holderInterceptor, startWorker } from "@depute/client";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { generateKeypair } from "@depute/dct";
+import { decodeBase64Url } from "@depute/core";
+import { generateKeypair, keypairFromSeed } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
 import { createGrpcJsTransport } from "@depute/grpc-js";
 import { introduce } from "./agent.ts";
@@ -14,7 +16,9 @@ import { attestCompletion } from "./attest.ts";
 import { analyse } from "./work.ts";
 
 const [url = "http://127.0.0.1:8080", pauseMs = "0"] = process.argv.slice(2);
-const keypair = generateKeypair(engine);
+// Workers that share a key are one agent, and take over each other's work.
+const seed = decodeBase64Url(process.env.SENTIMENT_SEED ?? "");
+const keypair = seed?.length === 32 ? keypairFromSeed(engine, seed) : generateKeypair(engine);
 const principal = keypair.principal.id;
 const agentId = `sentiment-${principal.replace(/[^A-Za-z0-9]/g, "").slice(0, 8)}`;
 

@@ -1,0 +1,108 @@
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fromJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { DeputeClients } from "@depute/client";
+import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+
+/** What a test leaves behind, undone in the opposite order. */
+export class CleanUp {
+  readonly #undo: (() => Promise<unknown>)[] = [];
+
+  add(undo: () => Promise<unknown>): void {
+    this.#undo.push(undo);
+  }
+
+  async run(): Promise<void> {
+    for (const undo of this.#undo.splice(0).reverse()) await undo();
+  }
+}
+
+/** A folder that is gone after the test. */
+export async function dataFolder(cleanUp: CleanUp): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "depute-faults-"));
+  cleanUp.add(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/**
+ * Ports that nothing listens on, below those that the system gives to whoever asks for any: nobody takes them in between.
+ */
+export async function freePorts(count: number): Promise<number[]> {
+  const free = new Set<number>();
+  while (free.size < count) {
+    const port = 10_000 + Math.floor(Math.random() * 20_000);
+    if (await isFree(port)) free.add(port);
+  }
+  return [...free];
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  const listening = once(server, "listening").then(
+    () => true,
+    () => false,
+  );
+  server.listen(port, "127.0.0.1");
+  if (!(await listening)) return false;
+  await once(server.close(), "close");
+  return true;
+}
+
+/** Two hundred texts: four batches of the example's worker. */
+export const TEXTS = Array.from({ length: 200 }, (_, n) => `Text ${n} is good.`);
+
+/** A task for the example's worker. */
+export function draftFor(agentId: string) {
+  return {
+    agentId,
+    capabilityId: "sentiment",
+    input: fromJson(ValueSchema, { texts: TEXTS }),
+    limits: { heartbeat: { seconds: 1n } },
+  };
+}
+
+export interface Watching {
+  readonly events: TaskEvent[];
+  /** Resolves when `count` progress reports came. */
+  progressed(count: number): Promise<void>;
+  /** Resolves when the stream has ended, however it did. */
+  readonly over: Promise<void>;
+}
+
+/** Reads a stream of events into a list. */
+export function collect(stream: AsyncIterable<{ event?: TaskEvent | undefined }>): Watching {
+  const events: TaskEvent[] = [];
+  let look = () => {};
+  const over = (async () => {
+    try {
+      for await (const { event } of stream) {
+        if (event !== undefined) events.push(event);
+        look();
+      }
+    } catch {
+      // A killed platform ends its streams; what had come is in the list.
+    }
+  })();
+  return {
+    events,
+    over,
+    progressed: (count) =>
+      new Promise((resolve) => {
+        look = () => {
+          if (events.filter(({ payload }) => payload.case === "progress").length >= count) resolve();
+        };
+        look();
+      }),
+  };
+}
+
+/** The whole log of a task that has ended. */
+export async function wholeLog(clients: DeputeClients, taskId: string): Promise<TaskEvent[]> {
+  const { events, over } = collect(clients.tasks.watchTask({ taskId }));
+  await over;
+  return events;
+}
