@@ -3,7 +3,7 @@ import { deny } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
 import { newId } from "./ids.ts";
 import { DEFAULT_LIFETIME_MS, MAX_LIFETIME_MS } from "./limits.ts";
-import { isKnownCapability } from "./namespaces.ts";
+import { NamespaceRegistry } from "./namespaces.ts";
 import { BlockTexts } from "./payload.ts";
 import { parsePrincipal } from "./principal.ts";
 import type { ShapeRules } from "./shape.ts";
@@ -17,6 +17,8 @@ import {
   type SignedJSONToken,
   SJT_FORMAT,
 } from "./types.ts";
+
+const ANY_CUSTOM = new NamespaceRegistry();
 
 /** What an issuer says of a new token; the rest has defaults. */
 export interface CreateParams {
@@ -42,6 +44,8 @@ export interface CreateOptions {
   now?: number;
   maxLifetimeMs?: number;
   rules?: ShapeRules;
+  /** Which namespaces and actions there are; those of the text and every custom one when absent. */
+  namespaces?: Pick<NamespaceRegistry, "knows">;
 }
 
 /**
@@ -69,8 +73,9 @@ export function buildAuthority(issuer: string, params: CreateParams, options: Cr
   if (authority.chainDepth > authority.maxChainDepth) {
     deny("chain_depth_exceeded", "authority", { max: authority.maxChainDepth, actual: authority.chainDepth });
   }
+  const namespaces = options.namespaces ?? ANY_CUSTOM;
   for (const [i, { namespace, action }] of authority.capabilities.entries()) {
-    if (!isKnownCapability(namespace, action)) {
+    if (!namespaces.knows(namespace, action)) {
       deny("malformed_token", `authority.capabilities[${i}]: neither registered nor custom org:namespace`);
     }
   }

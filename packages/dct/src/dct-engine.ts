@@ -1,13 +1,13 @@
 import { type AttenuateOptions, type AttenuateParams, attenuateToken } from "./attenuate.ts";
 import type { VerificationContext } from "./context.ts";
 import { type CreateOptions, type CreateParams, createToken } from "./create.ts";
-import type { DenialReason } from "./denial.ts";
+import { type DenialReason, deny, TokenError } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
 import { revocationIds } from "./payload.ts";
 import { parseToken, readToken, serialiseToken, type TokenInput } from "./serialise.ts";
 import { STRICT_RULES } from "./structure.ts";
 import { type Keypair, type SerializedDCT, type SignedJSONToken, SJT_FORMAT } from "./types.ts";
-import { type VerifyResult, verifyToken } from "./verify.ts";
+import { type VerifyOptions, type VerifyResult, verifyToken } from "./verify.ts";
 
 /**
  * One token format (DelegateOS 14.4): a second one is a second implementation, and nothing that uses tokens through
@@ -29,8 +29,8 @@ export interface DCTEngine {
   verify(token: TokenInput, ctx: VerificationContext): VerifyResult;
 }
 
-/** The engine of `delegateos-sjt-v1`, the signed JSON token. */
-export function createSjtEngine(engine: CryptoEngine): DCTEngine {
+/** The engine of `delegateos-sjt-v1`, the signed JSON token. `how` is the way in which it verifies. */
+export function createSjtEngine(engine: CryptoEngine, how: VerifyOptions = {}): DCTEngine {
   return {
     format: SJT_FORMAT,
     create: (params, issuer, options) =>
@@ -41,6 +41,37 @@ export function createSjtEngine(engine: CryptoEngine): DCTEngine {
     },
     parse: (token) => parseToken(token),
     revocationIds: (token) => revocationIds(engine, readToken(token, STRICT_RULES)),
-    verify: (token, ctx) => verifyToken(engine, token, ctx),
+    verify: (token, ctx) => verifyToken(engine, token, ctx, how),
   };
+}
+
+/**
+ * Several formats as one engine: each token goes to the engine of its format. New tokens, and texts without a format,
+ * are the first one's. Throws RangeError for two engines of one format.
+ */
+export function combineEngines(first: DCTEngine, ...others: readonly DCTEngine[]): DCTEngine {
+  const engines = new Map([first, ...others].map((engine) => [engine.format, engine]));
+  if (engines.size <= others.length) throw new RangeError("two engines of one format");
+  const engineOf = (token: unknown): DCTEngine => {
+    const format =
+      typeof token === "object" && token !== null ? (token as SerializedDCT).format : first.format;
+    return engines.get(format) ?? deny("malformed_token", `format: not ${[...engines.keys()].join(" or ")}`);
+  };
+  return {
+    format: first.format,
+    create: (params, issuer, options) => first.create(params, issuer, options),
+    attenuate: (token, ...rest) => engineOf(token).attenuate(token, ...rest),
+    parse: (token) => judged(() => engineOf(token).parse(token)),
+    revocationIds: (token) => engineOf(token).revocationIds(token),
+    verify: (token, ctx) => judged(() => engineOf(token).verify(token, ctx)),
+  };
+}
+
+function judged<T>(judge: () => T): T | { ok: false; denial: DenialReason } {
+  try {
+    return judge();
+  } catch (error) {
+    if (error instanceof TokenError) return { ok: false, denial: error.denial };
+    return { ok: false, denial: { type: "malformed_token", detail: "unreadable" } };
+  }
 }

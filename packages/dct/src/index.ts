@@ -12,7 +12,14 @@ export type { CryptoEngine } from "./engine.ts";
 export { matches, type Path, type Pattern, parsePattern, parseResource } from "./glob.ts";
 export { type IdKind, type IdRule, isId, newId } from "./ids.ts";
 export * from "./limits.ts";
-export { isKnownCapability, isName, NAMESPACES, splitRequirement } from "./namespaces.ts";
+export {
+  isKnownCapability,
+  isName,
+  NAMESPACES,
+  type NamespaceEntry,
+  NamespaceRegistry,
+  splitRequirement,
+} from "./namespaces.ts";
 export { revocationId, revocationIds } from "./payload.ts";
 export * from "./principal.ts";
 export * from "./proof.ts";

@@ -38,3 +38,50 @@ export function splitRequirement(text: unknown): { namespace: string; action: st
   const [namespace, action] = [text.slice(0, Math.max(colon, 0)), text.slice(colon + 1)];
   return isName(namespace) && isName(action) ? { namespace, action } : undefined;
 }
+
+/** A namespace and what can be done in it. */
+export interface NamespaceEntry {
+  readonly namespace: string;
+  readonly actions: readonly string[];
+}
+
+/**
+ * The namespaces that an issuer knows (DelegateOS 12): those of the text, and its own. Asked of what is minted, like
+ * isKnownCapability, of which it is the form with a memory.
+ *
+ * A custom `org:namespace` is known with every action until it is registered, then with the registered ones. With
+ * `registered` no other custom ones are known, so that a slip of the pen grants nothing.
+ */
+export class NamespaceRegistry {
+  readonly #custom: "any" | "registered";
+  readonly #entries = new Map<string, ReadonlySet<string>>(NAMESPACES);
+
+  constructor(custom: "any" | "registered" = "any") {
+    this.#custom = custom;
+  }
+
+  /**
+   * Registers a custom namespace. Throws RangeError for a name that is not `org:namespace`, an action that is no name,
+   * no action at all, and a namespace that is there: what was granted in it would change its meaning.
+   */
+  register(namespace: string, actions: readonly string[]): void {
+    const isNew = !this.#entries.has(namespace);
+    const areKnown = actions.length > 0 && actions.every((action) => isKnownCapability(namespace, action));
+    if (!isNew || !areKnown) {
+      throw new RangeError(isNew ? "not a custom org:namespace with its actions" : "registered already");
+    }
+    this.#entries.set(namespace, new Set(actions));
+  }
+
+  /** Whether a capability with this namespace and action may be minted. */
+  knows(namespace: string, action: string): boolean {
+    const actions = this.#entries.get(namespace);
+    if (actions !== undefined) return actions.has(action);
+    return this.#custom === "any" && isKnownCapability(namespace, action);
+  }
+
+  /** All entries, those of the text first. */
+  list(): NamespaceEntry[] {
+    return [...this.#entries].map(([namespace, actions]) => ({ namespace, actions: [...actions] }));
+  }
+}
