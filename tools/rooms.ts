@@ -6,6 +6,8 @@ export const ROOMS: Record<string, readonly string[]> = {
   "packages/dct": ["packages/core"],
   "packages/store": ["packages/core"],
   "packages/bus": ["packages/core"],
+  "packages/asp": ["packages/contracts", "packages/core", "packages/dct", "packages/wire"],
+  "packages/mcp": ["packages/contracts", "packages/core", "packages/wire"],
   "packages/grpc-js": [],
   "packages/service": [
     "packages/contracts",
@@ -22,7 +24,7 @@ export const ROOMS: Record<string, readonly string[]> = {
 };
 
 /** Folders of the repository's own, no workspaces, that import every room and whatever any of them depends on. */
-export const SEES_EVERYTHING: readonly string[] = ["bench"];
+export const SEES_EVERYTHING: readonly string[] = ["bench", "tests"];
 
 /** What a file under `rules/` may not import: everything that does I/O. Node's own modules are refused besides. */
 export const NOT_IN_RULES: readonly string[] = [

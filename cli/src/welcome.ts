@@ -9,7 +9,7 @@ Depute is up at ${url} (${who}; data in ${settings.dataDir})
   gRPC, Connect, gRPC-Web   ${url}/depute.tasks.v1.TaskService/... (reflection is on)
   NEKTE                     ${url}/nekte, ${url}/nekte/{agent}
   DelegateOS                ${url}/delegateos
-  Agenta                    ${url}/protocols/agenta.delegation.v0
+  Agenta                    ${url}/protocols/agenta.delegation.v0/index.json
   health, metrics           ${url}/health, ${url}/metrics
 
 Try, in a second shell:

@@ -148,6 +148,8 @@ function connect(options: RedisBusOptions, role: string): Redis {
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
     commandTimeout: COMMAND_LIMIT_MS,
+    // A connection that is not answered is let go of soon; nothing is on its way by then.
+    disconnectTimeout: 200,
   } satisfies RedisOptions;
   const redis = new Redis(options.url, settings);
   let away = false;
