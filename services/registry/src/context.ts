@@ -1,7 +1,8 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
-import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
-import type { Clock } from "@depute/core";
+import { type Agent, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
+import type { AgentChangeKind } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import type { Clock, Timers } from "@depute/core";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { type Authority, type Identity, mayActFor } from "@depute/service";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
@@ -9,6 +10,7 @@ import type { RemovalGuard } from "./removal-guard.ts";
 import type { StoredAgent } from "./rules/agent.ts";
 import type { SchemaChecker } from "./schema-checker.ts";
 import { findVisible } from "./store/agents.ts";
+import { appendChange, sameSight } from "./store/changes.ts";
 import type { Viewer } from "./store/sight.ts";
 
 /** What the handlers work with. */
@@ -20,6 +22,11 @@ export interface RegistryContext {
   readonly schemas: SchemaChecker;
   /** By what time leases are judged. */
   readonly guard: RemovalGuard;
+  readonly timers: Timers;
+  /** Aborts when the process drains. */
+  readonly stopping: AbortSignal;
+  /** Entries of the log of changes that are kept. */
+  readonly changesKept: number;
   /** Digits of a version hash. */
   readonly hashLength: number;
   /** The address under which clients know the platform. */
@@ -31,9 +38,21 @@ export interface RegistryContext {
 /** The topic of wake-ups after an agent or its capabilities changed; the key is the agent's id. */
 export const AGENTS_TOPIC = "agents";
 
-/** Wakes those who follow agents, once the transaction is durable. */
-export function announce({ bus }: RegistryContext, tx: WriteTx, agentId: string): void {
-  tx.afterCommit(() => bus.publish(AGENTS_TOPIC, agentId));
+/**
+ * Writes a change into the log, and wakes those who follow it once the transaction is durable.
+ *
+ * @param before the record that was replaced, where there was one
+ */
+export async function announce(
+  { bus, clock, changesKept }: Pick<RegistryContext, "bus" | "clock" | "changesKept">,
+  tx: WriteTx,
+  kind: AgentChangeKind,
+  agent: Agent,
+  before?: Agent,
+): Promise<void> {
+  const moved = before === undefined || sameSight(before, agent) ? undefined : before;
+  await appendChange(tx, { agentId: agent.id, kind, time: clock.now() }, moved, changesKept);
+  tx.afterCommit(() => bus.publish(AGENTS_TOPIC, agent.id));
 }
 
 /**

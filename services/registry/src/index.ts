@@ -8,10 +8,12 @@ import type { RegistryContext } from "./context.ts";
 import { agentService } from "./handlers/agent-service.ts";
 import { discoveryService } from "./handlers/discovery-service.ts";
 import { organizationService } from "./handlers/organization-service.ts";
+import { startLeaseWatch } from "./lease-watch.ts";
 import { RemovalGuard } from "./removal-guard.ts";
 import { HASH_LENGTHS } from "./rules/version-hash.ts";
 import { createSchemaChecker } from "./schema-checker.ts";
 import { migrations } from "./store/migrations.ts";
+import { readLastUp } from "./store/registry-state.ts";
 
 /** Agents, what they can do, and whether they live. */
 export const registry = defineService({
@@ -22,6 +24,14 @@ export const registry = defineService({
       choices: HASH_LENGTHS,
       default: "8",
       help: "digits of the version hashes that capabilities are listed with",
+      group: "Registry",
+    },
+    agentChangesKept: {
+      type: "int",
+      min: 1,
+      max: 100_000_000,
+      default: 100_000,
+      help: "changes of agents that are kept for those who watch them",
       group: "Registry",
     },
     registrationProof: {
@@ -46,7 +56,10 @@ export const registry = defineService({
       clock,
       authority,
       schemas: createSchemaChecker(deps.connect("verifier")),
-      guard: new RemovalGuard(clock, undefined),
+      guard: new RemovalGuard(clock, await store.read(readLastUp)),
+      timers: deps.timers,
+      stopping: deps.stopping,
+      changesKept: settings.agentChangesKept,
       hashLength: Number(settings.versionHashLength),
       // Known once the server listens.
       get publicUrl() {
@@ -54,13 +67,17 @@ export const registry = defineService({
       },
       proofRequired: settings.registrationProof === "required",
     };
+    const leases = startLeaseWatch(context, log);
     return {
       routes: (router) => {
         router.service(AgentService, agentService(context));
         router.service(DiscoveryService, discoveryService(context));
         router.service(OrganizationService, organizationService(context));
       },
-      close: () => store.close(),
+      async close() {
+        await leases.stop();
+        await store.close();
+      },
     };
   },
 });

@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import {
+  AgentChangeKind,
   type AgentService,
   type DeregisterAgentRequest,
   DeregisterAgentResponseSchema,
@@ -29,6 +30,7 @@ import { getAgentVersion, listAgentVersions } from "./agent-versions.ts";
 import { listAgents } from "./list-agents.ts";
 import { publishCapabilities } from "./publish-capabilities.ts";
 import { registerAgent } from "./register-agent.ts";
+import { watchAgents } from "./watch-agents.ts";
 
 export function agentService(registry: RegistryContext): ServiceImpl<typeof AgentService> {
   return {
@@ -40,6 +42,7 @@ export function agentService(registry: RegistryContext): ServiceImpl<typeof Agen
     publishCapabilities: (request, context) => publishCapabilities(registry, request, context),
     setAgentStatus: (request, context) => setAgentStatus(registry, request, context),
     getAgentVersion: (request, context) => getAgentVersion(registry, request, context),
+    watchAgents: (request, context) => watchAgents(registry, request, context),
     listAgentVersions: (request, context) => listAgentVersions(registry, request, context),
   };
 }
@@ -66,7 +69,9 @@ async function heartbeatAgent(
     const expireTime = leaseExpiry(now, Number(known.record.leaseMs));
     await putLease(tx, id, now, expireTime);
     // A beat of an agent that was not lost changes nothing that others see.
-    if (!isLiving(known, { now, asOf: now })) announce(registry, tx, id);
+    if (!isLiving(known, { now, asOf: now })) {
+      await announce(registry, tx, AgentChangeKind.RETURNED, known.record);
+    }
     return present({ ...known, heartbeatTime: now, expireTime }, { now, asOf: now });
   });
   return create(HeartbeatAgentResponseSchema, { agent });
@@ -92,7 +97,7 @@ async function deregisterAgent(
     };
     await putState(tx, removed);
     await retireLease(tx, id);
-    announce(registry, tx, id);
+    await announce(registry, tx, AgentChangeKind.REMOVED, known.record);
     return present(removed, view);
   });
   return create(DeregisterAgentResponseSchema, { agent });
@@ -110,7 +115,7 @@ async function setAgentStatus(
     if (known.status === status && known.statusMessage === message) return present(known, view);
     const changed: StoredAgent = { ...known, status, statusMessage: message, updateTime: view.now };
     await putState(tx, changed);
-    announce(registry, tx, id);
+    await announce(registry, tx, AgentChangeKind.STATUS, known.record);
     return present(changed, view);
   });
   return create(SetAgentStatusResponseSchema, { agent });

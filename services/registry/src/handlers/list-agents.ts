@@ -11,6 +11,7 @@ import { identify, type RegistryContext, viewerFor } from "../context.ts";
 import { readPosition } from "../page-position.ts";
 import { present } from "../rules/agent.ts";
 import { type AgentFilter, listAgents as queryAgents } from "../store/agents.ts";
+import { changeBounds } from "../store/changes.ts";
 
 /** AgentService.ListAgents. */
 export async function listAgents(
@@ -30,13 +31,19 @@ export async function listAgents(
   const [after] = readPosition(request.pageToken, filters, ["string"]) ?? [""];
   const size = pageSize(request.pageSize);
   // One more than is answered tells whether there is more.
-  const { found, view } = await registry.store.read(async (tx) => {
+  const {
+    found,
+    view,
+    last: revision,
+  } = await registry.store.read(async (tx) => {
     const view = await registry.guard.view(tx);
-    return { view, found: await queryAgents(tx, filter, { after, limit: size + 1, view, viewer }) };
+    const { last } = await changeBounds(tx);
+    return { view, last, found: await queryAgents(tx, filter, { after, limit: size + 1, view, viewer }) };
   });
   const page = found.slice(0, size);
   const last = page.at(-1)?.record.id;
   return create(ListAgentsResponseSchema, {
+    revision: BigInt(revision),
     agents: page.map((agent) => present(agent, view)),
     nextPageToken: last !== undefined && found.length > size ? encodePageToken([last], filters) : "",
   });

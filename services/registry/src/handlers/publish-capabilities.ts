@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import {
+  AgentChangeKind,
   type PublishCapabilitiesRequest,
   PublishCapabilitiesRequestSchema,
   type PublishCapabilitiesResponse,
@@ -57,7 +58,7 @@ export async function publishCapabilities(
       capabilities: capabilities.map(({ message, digest }) => withHash(message, digest, registry.hashLength)),
     });
     await call.keep(tx, answer, now);
-    announce(registry, tx, agentId);
+    await announce(registry, tx, AgentChangeKind.CAPABILITIES, agent.record);
     return answer;
   });
 }

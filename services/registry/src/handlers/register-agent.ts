@@ -1,7 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import { type Agent, AgentVisibility } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { type Agent, AgentStatus, AgentVisibility } from "@depute/contracts/depute/registry/v1/agent_pb";
 import {
+  AgentChangeKind,
   type RegisterAgentRequest,
   RegisterAgentRequestSchema,
   type RegisterAgentResponse,
@@ -67,7 +68,9 @@ export async function registerAgent(
       agent: present(stored, await registry.guard.view(tx)),
     });
     await call.keep(tx, answer, now);
-    announce(registry, tx, agent.id);
+    const isNew = known === undefined || known.status === AgentStatus.REMOVED;
+    const kind = isNew ? AgentChangeKind.REGISTERED : AgentChangeKind.UPDATED;
+    await announce(registry, tx, kind, stored.record, known?.record);
     return answer;
   });
 }
@@ -174,7 +177,7 @@ async function passOn(registry: RegistryContext, tx: WriteTx, base: StoredAgent,
     const changed = { ...instance, record: inherit(instance.own, base.record), updateTime: now };
     await putRecord(tx, changed);
     await reindex(tx, changed, instance);
-    announce(registry, tx, instance.record.id);
+    await announce(registry, tx, AgentChangeKind.UPDATED, changed.record, instance.record);
   }
 }
 

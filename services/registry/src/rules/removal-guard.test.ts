@@ -29,6 +29,7 @@ describe("judge", () => {
     ["still missing", holding(NOW - 1_000), 70, 30, true],
     ["15 % still missing", holding(NOW - 1_000), 85, 15, false],
     ["16 % still missing", holding(NOW - 1_000), 84, 16, true],
+    ["too few still missing", holding(NOW - 1_000), 0, 9, false],
     ["all back", holding(NOW - 1_000), 100, 0, false],
     ["given up", holding(NOW - MAX_HOLD_MS), 0, 100, false],
     ["held whatever is there", holding(NOW - 1_000, NOW + 1), 100, 0, true],

@@ -4,7 +4,7 @@ export const WINDOW_MS = 60_000;
 export const MIN_VANISHED = 10;
 /** More than this share of all leases does not vanish by itself. */
 export const TRIP_SHARE = 0.3;
-/** The guard lets go when no more than this share is still missing. */
+/** The guard lets go when fewer than {@link MIN_VANISHED}, or no more than this share, are still missing. */
 export const RELEASE_SHARE = 0.15;
 /** The longest that the guard holds, milliseconds: by then those who are missing are gone. */
 export const MAX_HOLD_MS = 600_000;
@@ -42,8 +42,8 @@ export function countedFrom(state: GuardState, now: number): number {
  * The removal guard. Agents leave discovery by themselves when their lease runs out; when many do so together, it is more
  * likely that they cannot reach the registry than that they are all gone, and a registry that turned empty would stop
  * everybody's work. So when, within a minute, at least 10 leases and more than 30 % of all ran out, the time by which
- * leases are judged stands still a minute ago: those agents are SUSPECT and still found. It goes on when no more than 15 %
- * are missing, or after 10 minutes.
+ * leases are judged stands still a minute ago: those agents are SUSPECT and still found. It goes on when fewer than
+ * 10, or no more than 15 %, are missing, and in any case after 10 minutes.
  */
 export function judge(state: GuardState, { running, vanished }: LeaseCounts, now: number): GuardState {
   const all = running + vanished;
@@ -53,7 +53,7 @@ export function judge(state: GuardState, { running, vanished }: LeaseCounts, now
   }
   if (now < state.until) return state;
   if (now - state.since >= MAX_HOLD_MS) return OPEN;
-  return vanished <= RELEASE_SHARE * all ? OPEN : state;
+  return vanished < MIN_VANISHED || vanished <= RELEASE_SHARE * all ? OPEN : state;
 }
 
 /**

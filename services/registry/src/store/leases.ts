@@ -47,3 +47,17 @@ export async function countLeases(
   );
   return { running: row?.running ?? 0, vanished: row?.vanished ?? 0 };
 }
+
+/** Agents whose lease ended by `asOf` and of which watchers were not told, the longest ago first. */
+export async function endedLeases(tx: ReadTx, asOf: number, limit: number): Promise<string[]> {
+  const rows = await tx.all<{ agent_id: string }>(
+    `SELECT agent_id FROM leases WHERE standing = ${STANDING.running} AND expire_time <= ?
+     ORDER BY expire_time LIMIT ?`,
+    [asOf, limit],
+  );
+  return rows.map((row) => row.agent_id);
+}
+
+export async function markEnded(tx: WriteTx, agentId: string): Promise<void> {
+  await tx.run("UPDATE leases SET standing = ? WHERE agent_id = ?", [STANDING.ended, agentId]);
+}

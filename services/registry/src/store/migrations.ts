@@ -137,4 +137,21 @@ export const migrations: readonly Migration[] = [
           JOIN capabilities c ON c.agent_id = d.agent_id AND c.id = d.id
           JOIN agents a ON a.id = d.agent_id)`,
   },
+  {
+    id: 4,
+    name: "the log of changes",
+    sql: `
+      CREATE TABLE changes (
+        revision BIGINT PRIMARY KEY,     -- 1, 2, 3, ... without gaps
+        agent_id TEXT NOT NULL,
+        kind BIGINT NOT NULL,            -- AgentChangeKind
+        time BIGINT NOT NULL,
+        before TEXT                      -- JSON, who saw the agent before, where that changed
+      );
+      CREATE INDEX leases_standing ON leases (expire_time) WHERE standing = 0;
+      CREATE TABLE registry_state (
+        name TEXT PRIMARY KEY,
+        value BIGINT NOT NULL
+      )`,
+  },
 ];

@@ -91,9 +91,10 @@ export async function startPlatform(args: readonly string[] = []) {
     get organizations() {
       return createClient(OrganizationService, running.transport);
     },
-    /** Ends the process's services and starts them again on the same files. */
-    async restart() {
+    /** Ends the process's services and starts them again on the same files, some milliseconds later. */
+    async restart(awayMs = 0) {
       await running.stop();
+      clock.advance(awayMs);
       running = await start();
     },
     async stop() {

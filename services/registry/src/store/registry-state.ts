@@ -1,0 +1,17 @@
+import type { ReadTx, WriteTx } from "@depute/store";
+
+const LAST_UP = "last_up";
+
+/** When the registry last ran, epoch ms; undefined before its first start. */
+export async function readLastUp(tx: ReadTx): Promise<number | undefined> {
+  const row = await tx.get<{ value: number }>("SELECT value FROM registry_state WHERE name = ?", [LAST_UP]);
+  return row?.value;
+}
+
+export async function writeLastUp(tx: WriteTx, now: number): Promise<void> {
+  await tx.run(
+    `INSERT INTO registry_state (name, value) VALUES (?, ?)
+     ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
+    [LAST_UP, now],
+  );
+}
