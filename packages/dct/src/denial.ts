@@ -19,6 +19,7 @@ export const DENIAL_TYPES = [
   "replayed_proof",
   "internal_context",
   "revocation_state_stale",
+  "revocation_state_conflict",
   "not_authorized_to_revoke",
 ] as const;
 

@@ -7,7 +7,9 @@ import type { Store } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
 import type { DelegationLog } from "./delegation-log.ts";
 import type { Judge } from "./judge.ts";
+import type { KeyRevoker } from "./key-revoker.ts";
 import type { RevocationLog } from "./revocation-log.ts";
+import type { Checkpoint } from "./rules/checkpoint.ts";
 import type { SpendLedger } from "./spend-ledger.ts";
 
 /** What the handlers work with. */
@@ -25,6 +27,9 @@ export interface TokensContext {
   readonly spenders: ReadonlySet<string>;
   readonly judge: Judge;
   readonly revocations: RevocationLog;
+  readonly keyRevoker: KeyRevoker;
+  /** The present state of the revocation log, signed. */
+  checkpoint(): Promise<Checkpoint>;
   readonly audit: AuditLog;
   readonly spend: SpendLedger;
   readonly delegations: DelegationLog;

@@ -2,6 +2,7 @@ import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core"
 import type { RevocationEntry } from "@depute/dct";
 import type { Logger } from "@depute/service";
 import type { Store, WriteTx } from "@depute/store";
+import { BackgroundWork } from "./background.ts";
 import { type End, ends, type Link } from "./rules/delegations.ts";
 import { refusedToken } from "./rules/denials.ts";
 import { recordBlocks } from "./store/block-rows.ts";
@@ -23,7 +24,6 @@ import { isAnyRevoked } from "./store/revocation-rows.ts";
 const CASCADE_BATCH = 500;
 /** Delegations of one id that are looked at; more would take somebody who tries to find them. */
 const MAX_SAME_ID = 100;
-const RETRY_MS = 5000;
 
 /** Which delegation is meant; the revocation id is empty where the delegation's id is enough. */
 export interface DelegationKey {
@@ -41,23 +41,23 @@ interface DelegationLogOptions {
 /** The delegations of all recorded chains (DelegateOS 8). */
 export class DelegationLog {
   readonly #options: DelegationLogOptions;
-  #cascading: Promise<void> | undefined;
-  #cancelRetry: (() => void) | undefined;
-  #closed = false;
+  readonly #work: BackgroundWork;
 
   constructor(options: DelegationLogOptions) {
     this.#options = options;
+    const { store, clock } = options;
+    this.#work = new BackgroundWork(options, "delegations below a revoked one cannot be marked", () =>
+      store.write((tx) => continueCascade(tx, CASCADE_BATCH, clock.now())),
+    );
   }
 
   /** Goes on with what a restart interrupted. */
   start(): void {
-    this.#cascade();
+    this.#work.kick();
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    this.#cancelRetry?.();
-    await this.#cascading;
+    await this.#work.close();
   }
 
   /**
@@ -76,12 +76,15 @@ export class DelegationLog {
   }
 
   /** Marks what a revocation reaches: the block's delegations, by scope chain all those below them too. */
-  async revoke(tx: WriteTx, { revocationId, scope }: RevocationEntry): Promise<void> {
+  async revoke(
+    tx: WriteTx,
+    { revocationId, scope }: Pick<RevocationEntry, "revocationId" | "scope">,
+  ): Promise<void> {
     const now = this.#options.clock.now();
     await revokeDelegations(tx, revocationId, now);
     if (scope !== "chain") return;
     await beginCascade(tx, revocationId);
-    if (await continueCascade(tx, CASCADE_BATCH, now)) tx.afterCommit(() => this.#cascade());
+    if (await continueCascade(tx, CASCADE_BATCH, now)) tx.afterCommit(() => this.#work.kick());
   }
 
   /**
@@ -133,25 +136,6 @@ export class DelegationLog {
       await note(tx, delegation);
       return { ...delegation, ...end, endTime };
     });
-  }
-
-  #cascade(): void {
-    this.#cascading ??= this.#continue().finally(() => {
-      this.#cascading = undefined;
-    });
-  }
-
-  /** Never rejects. */
-  async #continue(): Promise<void> {
-    const { store, clock, timers, log } = this.#options;
-    try {
-      for (let isMore = true; isMore && !this.#closed; ) {
-        isMore = await store.write((tx) => continueCascade(tx, CASCADE_BATCH, clock.now()));
-      }
-    } catch (err) {
-      log.error({ err }, "delegations below a revoked one cannot be marked; trying again");
-      if (!this.#closed) this.#cancelRetry = timers.after(RETRY_MS, () => this.#cascade());
-    }
   }
 }
 

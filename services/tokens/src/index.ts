@@ -3,9 +3,11 @@ import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { formatTime } from "@depute/core";
 import { defineService } from "@depute/service";
 import { openStore } from "@depute/store";
 import { AuditLog } from "./audit-log.ts";
+import { CheckpointFile } from "./checkpoint-file.ts";
 import { DelegationLog } from "./delegation-log.ts";
 import { openEngine } from "./engine.ts";
 import { delegationService } from "./handlers/delegation-service.ts";
@@ -14,14 +16,20 @@ import { spendService } from "./handlers/spend-service.ts";
 import { tokenService } from "./handlers/token-service.ts";
 import { createIdentify } from "./identify.ts";
 import { Judge } from "./judge.ts";
+import { KeyRevoker } from "./key-revoker.ts";
 import { RevocationLog } from "./revocation-log.ts";
-import { RevocationReader } from "./revocation-reader.ts";
+import { REVOCATIONS_TOPIC, RevocationReader } from "./revocation-reader.ts";
 import { RevocationState } from "./revocation-state.ts";
 import { openRootKey, trustedRoots } from "./root-key.ts";
+import { signCheckpoint } from "./rules/checkpoint.ts";
 import { SeenProofs } from "./seen-proofs.ts";
 import { assertSettings, tokensSettings } from "./settings.ts";
 import { SpendLedger } from "./spend-ledger.ts";
 import { migrations } from "./store/migrations.ts";
+import { sealSome } from "./store/revocation-rows.ts";
+
+/** Places of an older log that are sealed in one transaction at the start. */
+const SEALED_AT_ONCE = 500;
 
 /** DelegateOS tokens: minted, narrowed, judged and revoked. */
 export const tokens = defineService({
@@ -49,8 +57,13 @@ export const tokens = defineService({
     });
     const state = new RevocationState(settings.revocationMaxStaleness);
     const pollMs = settings.revocationPoll;
-    const reader = new RevocationReader({ store, bus, clock, timers, log, state, pollMs });
+    const reader = new RevocationReader({ engine, store, bus, clock, timers, log, state, pollMs });
+    const sign = () => signCheckpoint(engine, state, formatTime(clock.now()), root);
+    const file = join(dataDir, "revocations.checkpoint");
+    const seenLog = new CheckpointFile({ file, engine, signer: root.principal.id, timers, log, sign });
     try {
+      while (await store.write((tx) => sealSome(tx, engine, SEALED_AT_ONCE)));
+      await seenLog.check(store);
       await reader.start();
     } catch (error) {
       await store.close();
@@ -61,7 +74,15 @@ export const tokens = defineService({
     const maxPending = settings.maxPendingRevocations;
     const delegations = new DelegationLog({ store, clock, timers, log });
     delegations.start();
-    const revocations = new RevocationLog({ store, bus, clock, state, audit, delegations, maxPending });
+    const revocations = new RevocationLog({
+      ...{ engine, root: root.principal.id, store, bus, clock, state, audit, delegations, maxPending },
+      maxDaily: settings.maxDailyRevocations,
+    });
+    const keyRevoker = new KeyRevoker({
+      ...{ engine, store, bus, clock, timers, log, root, state, audit, revocations, delegations },
+    });
+    keyRevoker.start();
+    const unsubscribe = bus.subscribe(REVOCATIONS_TOPIC, () => seenLog.note());
     const seen = new SeenProofs({ store, clock, max: settings.maxSeenProofs });
     const spend = new SpendLedger({ store, clock, audit });
     const judge = new Judge({
@@ -74,6 +95,7 @@ export const tokens = defineService({
       seen,
       audit,
       spend,
+      look: () => reader.look(),
     });
     log.info({ root: root.principal.id, roots: roots.size, engine: engine.name }, "the platform's root key");
     const context = {
@@ -88,6 +110,11 @@ export const tokens = defineService({
       spenders: new Set(settings.spenders),
       spend,
       delegations,
+      keyRevoker,
+      async checkpoint() {
+        await reader.look();
+        return sign();
+      },
       judge,
       revocations,
       audit,
@@ -103,9 +130,12 @@ export const tokens = defineService({
       },
       async close() {
         await reader.close();
+        unsubscribe();
+        await keyRevoker.close();
         await delegations.close();
         await audit.close();
         await store.close();
+        seenLog.close();
         root.privateKey.fill(0);
       },
     };

@@ -48,6 +48,8 @@ interface JudgeOptions {
   seen: SeenProofs;
   audit: AuditLog;
   spend: Pick<SpendLedger, "counted">;
+  /** Looks at the revocation log now. Throws when it cannot be read. */
+  look(): Promise<void>;
 }
 
 /** What is asked of a chain where nobody presents it: nothing by itself. */
@@ -83,8 +85,11 @@ export class Judge {
     const input = toSerialized(request.token);
     const presentation = presentationOf(request.proof);
     const isBearer = presentation.proof === undefined && !this.#options.isProofRequired;
+    const minSequence = Number(request.minRevocationSequence);
+    if (state.sequence < minSequence) await this.#look();
+    const isBehind = state.sequence < minSequence;
     const context: VerificationContext = {
-      ...this.#context(now),
+      ...this.#context(now, isBehind),
       holder: isBearer ? "bearer" : presentation,
       spentMicrocents: Number(request.spentMicrocents),
       requiredCapabilities: request.requiredCapabilities,
@@ -209,9 +214,19 @@ export class Judge {
     return { ...result, scope: { ...result.scope, remainingBudgetMicrocents: remaining(levels) } };
   }
 
-  #context(now: number): Pick<VerificationContext, "trustedRoots" | "revocations" | "now"> {
+  #context(now: number, isBehind = false): Pick<VerificationContext, "trustedRoots" | "revocations" | "now"> {
     const { trustedRoots, state } = this.#options;
-    return { trustedRoots, now, revocations: { isRevoked: (id, rightful) => state.isRevoked(id, rightful) } };
+    const isRevoked = (id: string, rightful: readonly string[]) => state.isRevoked(id, rightful);
+    return { trustedRoots, now, revocations: { isRevoked, isStale: () => isBehind } };
+  }
+
+  /** A look that fails leaves what is known as it is; its age says the rest. */
+  async #look(): Promise<void> {
+    try {
+      await this.#options.look();
+    } catch {
+      // The reader logs it, and tries again.
+    }
   }
 
   /** The genuine proof of a call that was denied for what comes after it. */
@@ -247,6 +262,7 @@ export class Judge {
       return state.isRevoked(revocationId, rightfulRevokers(token, level));
     });
     if (isRevoked) return { type: "revoked" };
+    if (state.isConflicting) return { type: "revocation_state_conflict" };
     return state.isStale(clock.now()) ? { type: "revocation_state_stale" } : undefined;
   }
 

@@ -1,6 +1,6 @@
 import type { Bus } from "@depute/bus";
 import { type Clock, DeputeError, ErrorReason } from "@depute/core";
-import { mayRevoke, type RevocationEntry } from "@depute/dct";
+import { type CryptoEngine, mayRevoke, type RevocationEntry } from "@depute/dct";
 import type { Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
 import type { DelegationLog } from "./delegation-log.ts";
@@ -11,6 +11,7 @@ import { hasBlock, mayRevokeRecorded } from "./store/block-rows.ts";
 import {
   appendRevocation,
   countPending,
+  countSince,
   findPending,
   findRevocations,
   insertPending,
@@ -21,7 +22,12 @@ import {
 /** Entries of one revoker that may wait. */
 const MAX_PENDING_OF_ONE = 1000;
 
+const DAY_MS = 24 * 60 * 60 * 1000;
+
 interface LogOptions {
+  engine: CryptoEngine;
+  /** The platform's root, which no quota holds up. */
+  root: string;
   store: Store;
   bus: Bus;
   clock: Clock;
@@ -29,6 +35,8 @@ interface LogOptions {
   audit: AuditLog;
   delegations: DelegationLog;
   maxPending: number;
+  /** Blocks that one principal may revoke within a day. */
+  maxDaily: number;
 }
 
 /**
@@ -92,6 +100,11 @@ export class RevocationLog {
     });
   }
 
+  /** As record, within a transaction, for an entry whose revoker's right is proved. */
+  async recordWithin(tx: WriteTx, entry: RevocationEntry, caller: string): Promise<LoggedRevocation> {
+    return (await covered(tx, entry)) ?? this.#append(tx, entry, caller);
+  }
+
   /** Logs what waited for the right that a verified chain now proves. */
   async settle(chain: readonly Block[], caller: string): Promise<void> {
     await this.#options.store.write(async (tx) => {
@@ -105,17 +118,32 @@ export class RevocationLog {
   }
 
   async #append(tx: WriteTx, entry: RevocationEntry, caller: string): Promise<LoggedRevocation> {
-    const { bus, clock, state, audit, delegations } = this.#options;
-    const logged = await appendRevocation(tx, entry, clock.now());
+    const { engine, bus, clock, state, audit, delegations } = this.#options;
+    await this.#assertQuota(tx, entry);
+    const logged = await appendRevocation(tx, engine, entry, clock.now());
     await audit.write(tx, { ...decision(entry, caller), decision: "allowed", reason: entry.scope });
     await delegations.revoke(tx, entry);
     // Before the answer goes out, this process knows; the others are woken, and look by themselves otherwise.
     tx.afterCommit(() => {
-      state.add(logged.sequence, entry.revocationId);
+      state.add(logged, entry.revocationId);
       bus.publish(REVOCATIONS_TOPIC, entry.revocationId);
     });
     await this.#settle(tx, entry, caller);
     return logged;
+  }
+
+  /** @throws DeputeError LIMIT_EXCEEDED: what is logged is kept, so that nobody may fill the log */
+  async #assertQuota(tx: WriteTx, { revokedBy }: RevocationEntry): Promise<void> {
+    const { root, clock, maxDaily } = this.#options;
+    if (revokedBy === root) return;
+    if ((await countSince(tx, revokedBy, clock.now() - DAY_MS, maxDaily)) < maxDaily) return;
+    throw new DeputeError(
+      ErrorReason.LIMIT_EXCEEDED,
+      "the revoker has revoked too many blocks within a day",
+      {
+        metadata: { limit: "daily_revocations", max: String(maxDaily) },
+      },
+    );
   }
 
   /** The right to revoke a block has been proved: what its revoker said before counts too. */

@@ -1,9 +1,13 @@
 import type { Bus } from "@depute/bus";
 import type { Clock, Timers } from "@depute/core";
+import type { CryptoEngine } from "@depute/dct";
 import { follow, type Logger } from "@depute/service";
-import type { Store } from "@depute/store";
-import type { RevocationState } from "./revocation-state.ts";
-import { readPending, readRevocations } from "./store/revocation-rows.ts";
+import type { ReadTx, Store } from "@depute/store";
+import type { RevocationState, RevokedKey } from "./revocation-state.ts";
+import { contentDigest, isContinued, nextHead } from "./rules/checkpoint.ts";
+import { keptBefore } from "./rules/key-revocation.ts";
+import { blocksSignedBefore } from "./store/block-rows.ts";
+import { headAt, type LogPlace, readLog, readPending } from "./store/revocation-rows.ts";
 
 /** The bus's topic of the log; its wake-ups say nothing but "look". */
 export const REVOCATIONS_TOPIC = "revocations";
@@ -11,6 +15,7 @@ export const REVOCATIONS_TOPIC = "revocations";
 const BATCH = 1000;
 
 interface ReaderOptions {
+  engine: CryptoEngine;
   store: Store;
   bus: Bus;
   clock: Clock;
@@ -45,28 +50,68 @@ export class RevocationReader {
     await this.#running;
   }
 
-  /** Reads what is new. Throws when the log cannot be read or has a gap; that was no look, and what is known ages. */
+  /**
+   * Reads what is new. Throws when the log cannot be read or has a gap; that was no look, and what is known ages. A log
+   * that is shorter than before, or says something else, is a conflict, and stays one.
+   */
   async look(): Promise<void> {
     const { store, clock, state } = this.#options;
     const began = clock.now();
     for (let isMore = true; isMore; ) {
-      const [logged, pending] = await store.read(async (tx) => [
-        await readRevocations(tx, state.sequence, BATCH),
-        await readPending(tx, this.#position, BATCH),
-      ]);
-      for (const { sequence, entry } of logged) {
-        if (sequence > state.sequence + 1) {
-          throw new Error(`the revocation log goes from ${state.sequence} to ${sequence}`);
+      const known = { sequence: state.sequence, head: state.head };
+      const { places, keys, pending, headThen } = await store.read((tx) => this.#read(tx, known.sequence));
+      if (!isContinued(known, headThen)) this.#conflict(`place ${known.sequence} is not what it was`);
+      let last = known;
+      for (const place of places) {
+        if (place.sequence > last.sequence + 1) {
+          throw new Error(`the revocation log goes from ${last.sequence} to ${place.sequence}`);
         }
-        state.add(sequence, entry.revocationId);
+        this.#assertSealed(place, last.head);
+        const key = keys.get(place.sequence);
+        if (key !== undefined) state.addKey(place, key);
+        else if (place.entry !== undefined) state.add(place, place.entry.revocationId);
+        else state.pass(place);
+        last = place;
       }
       for (const { position, entry } of pending) {
         state.addPending(entry);
         this.#position = position;
       }
-      isMore = logged.length === BATCH || pending.length === BATCH;
+      isMore = places.length === BATCH || pending.length === BATCH;
     }
     state.looked(began);
+  }
+
+  async #read(tx: ReadTx, after: number) {
+    const places = await readLog(tx, after, BATCH);
+    const keys = new Map<number, RevokedKey>();
+    for (const { sequence, key } of places) {
+      if (key === undefined) continue;
+      const keepBefore = keptBefore(key) ?? 0;
+      keys.set(sequence, {
+        key: key.key,
+        keepBefore,
+        kept: await blocksSignedBefore(tx, key.key, keepBefore),
+      });
+    }
+    const pending = await readPending(tx, this.#position, BATCH);
+    return { places, keys, pending, headThen: await headAt(tx, after) };
+  }
+
+  #assertSealed({ sequence, entry, key, digest, head }: LogPlace, before: string): void {
+    const { engine } = this.#options;
+    const content = entry !== undefined ? { entry } : key !== undefined ? { key } : undefined;
+    const said = content === undefined ? digest : contentDigest(engine, sequence, content);
+    if (said !== digest || nextHead(engine, before, said) !== head)
+      this.#conflict(`place ${sequence} is not sealed`);
+  }
+
+  #conflict(why: string): never {
+    const { state, log } = this.#options;
+    if (!state.isConflicting)
+      log.error({ why }, "the revocation log has gone back or was changed: nothing is allowed");
+    state.conflict();
+    throw new Error(`revocation_state_conflict: ${why}`);
   }
 
   async #follow(): Promise<void> {

@@ -1,4 +1,20 @@
 import { RevokedIds } from "./revoked-ids.ts";
+import { NO_HEAD } from "./rules/checkpoint.ts";
+
+/** A place of the log, and the log's head there. */
+interface Place {
+  readonly sequence: number;
+  readonly head: string;
+}
+
+/** A key whose signatures do not count, but for blocks that were recorded before a time. */
+export interface RevokedKey {
+  readonly key: string;
+  /** Milliseconds since 1970. */
+  readonly keepBefore: number;
+  /** The revocation ids of those blocks. */
+  readonly kept: readonly string[];
+}
 
 /**
  * What this process knows of revocations: every id of the log, and what waits for its right to be proved. Nothing is
@@ -8,7 +24,10 @@ export class RevocationState {
   readonly #maxStalenessMs: number;
   readonly #revoked = new RevokedIds();
   readonly #pending = new Map<string, Set<string>>();
+  readonly #keys = new Map<string, { keepBefore: number; kept: RevokedIds }>();
   #sequence = 0;
+  #head = NO_HEAD;
+  #isConflicting = false;
   #lastLook = Number.NEGATIVE_INFINITY;
 
   /** @param maxStalenessMs milliseconds after a look at the log until what is known is too old to decide by */
@@ -21,17 +40,32 @@ export class RevocationState {
     return this.#sequence;
   }
 
+  /** The head of the log up to there. */
+  get head(): string {
+    return this.#head;
+  }
+
+  /** Whether the log was found to have gone back or to say something else than before: then nothing can be decided. */
+  get isConflicting(): boolean {
+    return this.#isConflicting;
+  }
+
   /** How many blocks are revoked. */
   get size(): number {
     return this.#revoked.size;
   }
 
   /**
-   * Whether a block is revoked: by the log, whose entries' rights were proved, or by an entry that waits and whose
-   * revoker is one of the `rightful` by the chain that is presented.
+   * Whether a block is revoked: by the log, whose entries' rights were proved; since its signer's key is; or by an entry
+   * that waits and whose revoker is one of the `rightful` by the chain that is presented, as rightfulRevokers of
+   * packages/dct gives them: the signers above, the block's signer, its delegatee.
    */
   isRevoked(revocationId: string, rightful: readonly string[]): boolean {
-    return this.#revoked.has(revocationId) || this.isPending(revocationId, rightful);
+    return (
+      this.#revoked.has(revocationId) ||
+      (this.#keys.size > 0 && this.#isKeyRevoked(revocationId, rightful.at(-2) ?? "")) ||
+      this.isPending(revocationId, rightful)
+    );
   }
 
   /** Whether an entry waits for a block by one of these revokers. */
@@ -45,9 +79,32 @@ export class RevocationState {
   }
 
   /** Takes an entry of the log. One that is ahead of what is known counts at once, and is met again in its order. */
-  add(sequence: number, revocationId: string): void {
+  add(place: Place, revocationId: string): void {
     this.#revoked.add(revocationId);
-    if (sequence === this.#sequence + 1) this.#sequence = sequence;
+    this.pass(place);
+  }
+
+  /** Takes a key's revocation of the log. Of two the one that keeps less counts. */
+  addKey(place: Place, { key, keepBefore, kept }: RevokedKey): void {
+    const known = this.#keys.get(key);
+    if (known === undefined || keepBefore < known.keepBefore) {
+      const ids = new RevokedIds();
+      for (const id of kept) ids.add(id);
+      this.#keys.set(key, { keepBefore, kept: ids });
+    }
+    this.pass(place);
+  }
+
+  /** Takes a place of the log that says nothing any more. */
+  pass({ sequence, head }: Place): void {
+    if (sequence !== this.#sequence + 1) return;
+    this.#sequence = sequence;
+    this.#head = head;
+  }
+
+  /** Notes that the log is not the one that was known. */
+  conflict(): void {
+    this.#isConflicting = true;
   }
 
   addPending({ revocationId, revokedBy }: { revocationId: string; revokedBy: string }): void {
@@ -66,5 +123,10 @@ export class RevocationState {
   /** Notes that everything recorded before this moment is known. */
   looked(time: number): void {
     this.#lastLook = Math.max(this.#lastLook, time);
+  }
+
+  #isKeyRevoked(revocationId: string, signer: string): boolean {
+    const revoked = this.#keys.get(signer);
+    return revoked !== undefined && !revoked.kept.has(revocationId);
   }
 }

@@ -7,6 +7,7 @@ import type { Store } from "@depute/store";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { SeenProofs } from "./seen-proofs.ts";
+import { sealSome } from "./store/revocation-rows.ts";
 import { forgeLink } from "./testing/forge.ts";
 import { alice, bob, carol, engine, id, mallory, otherRoot } from "./testing/holders.ts";
 import {
@@ -133,7 +134,7 @@ describe("a log that cannot be read", () => {
     const replica = createReplica({ store, bus: openBus(), clock });
     await replica.reader.start();
     const insert =
-      "INSERT INTO revocations VALUES (2, ?, 'someone', 'block', '2026-01-01T00:00:00Z', 'signature', 0)";
+      "INSERT INTO revocations VALUES (2, ?, 'someone', 'block', '2026-01-01T00:00:00Z', 'signature', 0, '', '')";
     await store.write((tx) => tx.run(insert, ["A".repeat(43)]));
     await expect(replica.reader.look()).rejects.toThrow("goes from 0 to 2");
     expect(replica.state.sequence).toBe(0);
@@ -224,5 +225,57 @@ describe("a revocation that is acknowledged", () => {
       await store.close();
     });
     await fc.assert(property, { numRuns: 60 });
+  });
+});
+
+describe("a log that is not what it was (R3)", () => {
+  const start = async () => {
+    const clock = new ManualClock();
+    const store = await openMemory();
+    const replica = createReplica({ store, bus: deaf, clock });
+    await replica.reader.look();
+    const token = rootToken(clock);
+    // Another token's block, so that this one would be allowed.
+    const other = createRevocation(engine, "A".repeat(43), "block", otherRoot, clock.now());
+    await store.write((tx) => replica.revocations.recordWithin(tx, other, ""));
+    await replica.reader.look();
+    return { clock, store, replica, token };
+  };
+
+  it.each([
+    ["has gone back", "DELETE FROM revocations"],
+    ["says something else for what was seen", "UPDATE revocations SET head = 'another'"],
+  ])("because it %s is decided by no more", async (_, sql) => {
+    const { clock, store, replica, token } = await start();
+    expect(await outcome(replica, clock, token, alice)).toBe("allowed");
+    await store.write((tx) => tx.run(sql));
+    await expect(replica.reader.look()).rejects.toThrow("revocation_state_conflict");
+    expect(await outcome(replica, clock, token, alice)).toBe(DenialType.REVOCATION_STATE_CONFLICT);
+    // What follows does not heal it.
+    await expect(replica.reader.look()).rejects.toThrow("revocation_state_conflict");
+  });
+
+  it.each([
+    ["entry", "UPDATE revocations SET scope = 'chain'"],
+    ["digest", "UPDATE revocations SET digest = 'another'"],
+    ["head", "UPDATE revocations SET head = 'another'"],
+  ])("is seen by who reads it for the first time, in each %s (R8)", async (_, sql) => {
+    const { clock, store } = await start();
+    await store.write((tx) => tx.run(sql));
+    const late = createReplica({ store, bus: deaf, clock });
+    await expect(late.reader.look()).rejects.toThrow("place 1 is not sealed");
+  });
+
+  it("but was not sealed is sealed when the service starts", async () => {
+    const { clock, store } = await start();
+    const [{ digest, head }] = (await store.read((tx) => tx.all("SELECT digest, head FROM revocations"))) as [
+      { digest: string; head: string },
+    ];
+    await store.write((tx) => tx.run("UPDATE revocations SET digest = '', head = ''"));
+    while (await store.write((tx) => sealSome(tx, engine, 1)));
+    expect(await store.read((tx) => tx.all("SELECT digest, head FROM revocations"))).toEqual([
+      { digest, head },
+    ]);
+    await createReplica({ store, bus: deaf, clock }).reader.look();
   });
 });

@@ -65,6 +65,13 @@ export const tokensSettings = defineSettings({
     help: "revocations kept whose right cannot be checked yet; beyond, more are refused",
     group: REVOCATIONS,
   },
+  maxDailyRevocations: {
+    type: "int",
+    default: 10_000,
+    min: 1,
+    help: "blocks that one principal may revoke within a day; the platform's root may any number",
+    group: REVOCATIONS,
+  },
   spenders: {
     type: "list",
     default: [],

@@ -1,20 +1,28 @@
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
+  type KeyRevocation,
+  KeyRevocationSchema,
   type Revocation,
   RevocationSchema,
   type RevocationService,
   type RevokeTokenRequest,
 } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
-import { DeputeError, ErrorReason, invalid, toTimestamp } from "@depute/core";
-import { createRevocation, type RevocationEntry, verifyObject } from "@depute/dct";
+import { DeputeError, ErrorReason, fromTimestamp, invalid, toTimestamp } from "@depute/core";
+import { createRevocation, parsePrincipal, type RevocationEntry, verifyObject } from "@depute/dct";
 import { follow } from "@depute/service";
 import { assertMinter, type TokensContext } from "../context.ts";
 import { REVOCATIONS_TOPIC } from "../revocation-reader.ts";
 import type { Block } from "../rules/blocks.ts";
 import { refusedToken } from "../rules/denials.ts";
 import { fromEntry, scopeWord, toEntry, toSerialized } from "../rules/documents.ts";
-import { type LoggedRevocation, lastSequence, readRevocations } from "../store/revocation-rows.ts";
+import {
+  isSignedKeyRevocation,
+  type KeyStatement,
+  keptBefore,
+  signKeyRevocation,
+} from "../rules/key-revocation.ts";
+import { type LogPlace, lastPlace, readLog } from "../store/revocation-rows.ts";
 
 const DEFAULT_PAGE_SIZE = 50;
 
@@ -44,18 +52,48 @@ export function revocationService(tokens: TokensContext): Required<ServiceImpl<t
       return { revocation: toRevocation(await revocations.recordOwn(entry, identity.principal)) };
     },
 
+    async revokeKey({ revocation }, context) {
+      const { principal: caller } = await tokens.identify(context);
+      const statement = signedStatement(tokens, revocation, caller);
+      return { revocation: toRevocation(await tokens.keyRevoker.record(statement, caller)) };
+    },
+
+    async revokeKeyAsRoot({ key, keepBefore }, context) {
+      const identity = await tokens.identify(context);
+      assertMinter(tokens, identity, "revoke");
+      const about = {
+        key,
+        keepBefore: keepBefore === undefined ? 0 : fromTimestamp(keepBefore),
+        now: clock.now(),
+      };
+      if (parsePrincipal(key) === undefined) throw invalid("key", "is not an Ed25519 public key");
+      const statement = signKeyRevocation(engine, about, root);
+      return { revocation: toRevocation(await tokens.keyRevoker.record(statement, identity.principal)) };
+    },
+
+    async getRevocationCheckpoint(_, context) {
+      await tokens.identify(context);
+      const { sequence, ...checkpoint } = await tokens.checkpoint();
+      return { checkpoint: { ...checkpoint, sequence: BigInt(sequence) } };
+    },
+
     async listRevocations({ afterSequence, pageSize }, context) {
       await tokens.identify(context);
       return store.read(async (tx) => {
-        const logged = await readRevocations(tx, Number(afterSequence), pageSize || DEFAULT_PAGE_SIZE);
-        return { revocations: logged.map(toRevocation), lastSequence: BigInt(await lastSequence(tx)) };
+        const places = await readLog(tx, Number(afterSequence), pageSize || DEFAULT_PAGE_SIZE);
+        const { sequence } = await lastPlace(tx);
+        return {
+          revocations: places.filter(isSaying).map(toRevocation),
+          lastSequence: BigInt(sequence),
+          nextSequence: BigInt(places.at(-1)?.sequence ?? sequence),
+        };
       });
     },
 
     async *watchRevocations({ afterSequence }, context) {
       await tokens.identify(context);
-      const log = follow<LoggedRevocation, number>({
-        read: (after, limit) => store.read((tx) => readRevocations(tx, after, limit)),
+      const log = follow<LogPlace, number>({
+        read: (after, limit) => store.read((tx) => readLog(tx, after, limit)),
         position: ({ sequence }) => sequence,
         after: Number(afterSequence),
         wake: (listener) => bus.subscribe(REVOCATIONS_TOPIC, listener),
@@ -63,7 +101,7 @@ export function revocationService(tokens: TokensContext): Required<ServiceImpl<t
         timers,
         signal: context.signal,
       });
-      for await (const logged of log) yield { revocation: toRevocation(logged) };
+      for await (const place of log) if (isSaying(place)) yield { revocation: toRevocation(place) };
     },
   };
 }
@@ -90,7 +128,12 @@ function chainOf({ judge }: TokensContext, { token }: RevokeTokenRequest): reado
   return chain.blocks;
 }
 
-function deny({ audit }: TokensContext, entry: RevocationEntry, caller: string, reason: string): void {
+function deny(
+  { audit }: TokensContext,
+  entry: Pick<RevocationEntry, "revokedBy" | "revocationId">,
+  caller: string,
+  reason: string,
+): void {
   const { revokedBy, revocationId } = entry;
   audit.assertRoom();
   audit.add({
@@ -103,10 +146,36 @@ function deny({ audit }: TokensContext, entry: RevocationEntry, caller: string, 
   });
 }
 
-function toRevocation({ sequence, entry, recordTime }: LoggedRevocation): Revocation {
+/** @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID */
+function signedStatement(
+  tokens: TokensContext,
+  sent: KeyRevocation | undefined,
+  caller: string,
+): KeyStatement {
+  if (sent === undefined) throw invalid("revocation", "is required");
+  const { key, keepBefore, revokedBy, revokedAt, signature } = sent;
+  const statement = { key, keepBefore, revokedBy, revokedAt, signature };
+  if (revokedBy !== key) throw invalid("revocation.revoked_by", "is not the key itself");
+  if (keptBefore(statement) === undefined) throw invalid("revocation.keep_before", "is not a time");
+  if (isSignedKeyRevocation(tokens.engine, statement)) return statement;
+  deny(tokens, { revokedBy, revocationId: key }, caller, "invalid_signature");
+  throw new DeputeError(ErrorReason.SIGNATURE_INVALID, "the statement is not signed by the key", {
+    violations: [
+      { field: "revocation.signature", description: "is not that of the key over this statement" },
+    ],
+  });
+}
+
+function isSaying({ entry, key }: LogPlace): boolean {
+  return entry !== undefined || key !== undefined;
+}
+
+function toRevocation({ sequence, entry, key, head, recordTime }: LogPlace): Revocation {
   return create(RevocationSchema, {
     sequence: BigInt(sequence),
-    entry: fromEntry(entry),
+    ...(entry !== undefined && { entry: fromEntry(entry) }),
+    ...(key !== undefined && { key: create(KeyRevocationSchema, key) }),
+    head,
     recordTime: toTimestamp(recordTime),
   });
 }

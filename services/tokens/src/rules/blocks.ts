@@ -22,6 +22,8 @@ export interface Block {
   readonly contractId: string;
   /** When authority ends at this block: the earliest expiry of it and those above. Milliseconds since 1970. */
   readonly expiresAt: number;
+  /** What the block itself says of its end; 0 where it says nothing. */
+  readonly ownExpiry: number;
 }
 
 /** A token's blocks, the authority first. Nothing is verified: it is what the token says. */
@@ -31,9 +33,11 @@ export function blocksOf(engine: CryptoEngine, token: SignedJSONToken): Block[] 
   let expiresAt = parseTime(authority.expiresAt) ?? 0;
   const at = (level: number) => ({ revocationId: ids[level] ?? "", parentId: ids[level - 1] ?? "" });
   const { issuer: signer, delegatee, delegationId, contractId } = authority;
-  const blocks: Block[] = [{ ...at(0), signer, delegatee, delegationId, contractId, expiresAt }];
+  const ownExpiry = expiresAt;
+  const blocks: Block[] = [{ ...at(0), signer, delegatee, delegationId, contractId, expiresAt, ownExpiry }];
   for (const [i, { attenuator, ...block }] of attenuations.entries()) {
-    expiresAt = Math.min(expiresAt, parseTime(block.expiresAt) ?? expiresAt);
+    const ownExpiry = parseTime(block.expiresAt) ?? 0;
+    expiresAt = Math.min(expiresAt, ownExpiry || expiresAt);
     blocks.push({
       ...at(i + 1),
       signer: attenuator,
@@ -41,6 +45,7 @@ export function blocksOf(engine: CryptoEngine, token: SignedJSONToken): Block[] 
       delegationId: block.delegationId,
       contractId: block.contractId,
       expiresAt,
+      ownExpiry,
     });
   }
   return blocks;
@@ -48,7 +53,7 @@ export function blocksOf(engine: CryptoEngine, token: SignedJSONToken): Block[] 
 
 /** Blocks as the contracts have them. */
 export function toTokenBlocks(blocks: readonly Block[]): TokenBlock[] {
-  return blocks.map(({ expiresAt, parentId: _, ...block }) => {
+  return blocks.map(({ expiresAt, parentId: _, ownExpiry: __, ...block }) => {
     return create(TokenBlockSchema, { ...block, expiresAt: formatTime(expiresAt) });
   });
 }

@@ -5,8 +5,9 @@ import type { Block } from "../rules/blocks.ts";
 export async function recordBlocks(tx: WriteTx, blocks: readonly Block[], now: number): Promise<void> {
   for (const block of blocks) {
     await tx.run(
-      `INSERT INTO blocks (revocation_id, parent_id, signer, delegatee, delegation_id, contract_id, expires_ms, record_ms)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+      `INSERT INTO blocks (revocation_id, parent_id, signer, delegatee, delegation_id, contract_id, expires_ms,
+         record_ms, own_expire_ms)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (revocation_id, parent_id) DO UPDATE SET expires_ms = excluded.expires_ms
          WHERE excluded.expires_ms > blocks.expires_ms`,
       [
@@ -18,6 +19,7 @@ export async function recordBlocks(tx: WriteTx, blocks: readonly Block[], now: n
         block.contractId,
         block.expiresAt,
         now,
+        block.ownExpiry,
       ],
     );
   }
@@ -51,6 +53,39 @@ export async function mayRevokeRecorded(
      UNION
      SELECT 1 FROM blocks WHERE revocation_id = ? AND delegatee = ?`,
     [revocationId, principal, revocationId, principal],
+  );
+  return row !== undefined;
+}
+
+/** Blocks that a principal signed and that were recorded before a time: those that count although its key is revoked. */
+export async function blocksSignedBefore(tx: ReadTx, signer: string, before: number): Promise<string[]> {
+  const rows = await tx.all<{ id: string }>(
+    "SELECT DISTINCT revocation_id AS id FROM blocks WHERE signer = ? AND record_ms < ?",
+    [signer, before],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Blocks that a principal signed, recorded from a time on and not over yet, in the order of their ids after one. */
+export async function blocksSignedSince(
+  tx: ReadTx,
+  signer: string,
+  { since, now, after, limit }: { since: number; now: number; after: string; limit: number },
+): Promise<string[]> {
+  const rows = await tx.all<{ id: string }>(
+    `SELECT DISTINCT revocation_id AS id FROM blocks
+     WHERE signer = ? AND revocation_id > ? AND record_ms >= ? AND expires_ms >= ? ORDER BY revocation_id LIMIT ?`,
+    [signer, after, since, now, limit],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Whether a recorded block was signed by a principal or handed to it. */
+export async function isKnownPrincipal(tx: ReadTx, principal: string): Promise<boolean> {
+  const row = await tx.get(
+    `SELECT 1 AS found FROM blocks WHERE signer = ?
+     UNION ALL SELECT 1 FROM blocks WHERE delegatee = ? LIMIT 1`,
+    [principal, principal],
   );
   return row !== undefined;
 }

@@ -160,4 +160,29 @@ export const migrations: readonly Migration[] = [
         after_position BIGINT NOT NULL
       )`,
   },
+  {
+    id: 4,
+    name: "sealed log, revoked keys",
+    sql: `
+      -- Of a pruned place the sequence, digest and head stay; scope is then pruned. Scope key: see key_revocations.
+      ALTER TABLE revocations ADD COLUMN digest TEXT NOT NULL DEFAULT '';
+      ALTER TABLE revocations ADD COLUMN head TEXT NOT NULL DEFAULT '';
+
+      -- The block's own expiry, which no chain that it stands in can outlive; 0 where it states none.
+      ALTER TABLE blocks ADD COLUMN own_expire_ms BIGINT NOT NULL DEFAULT 0;
+
+      CREATE TABLE key_revocations (
+        sequence BIGINT PRIMARY KEY,     -- its place in the log
+        principal TEXT NOT NULL,
+        keep_before TEXT NOT NULL        -- as it was signed
+      );
+      CREATE INDEX key_revocations_by_key ON key_revocations (principal);
+      CREATE INDEX revocations_by_revoker ON revocations (revoked_by, record_ms);
+      CREATE INDEX blocks_by_delegatee ON blocks (delegatee);
+
+      CREATE TABLE key_sweeps (          -- revoked keys whose recorded blocks are not all revoked yet
+        sequence BIGINT PRIMARY KEY,
+        after_block TEXT NOT NULL
+      )`,
+  },
 ];

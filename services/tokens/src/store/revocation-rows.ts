@@ -1,10 +1,22 @@
-import type { RevocationEntry } from "@depute/dct";
+import type { CryptoEngine, RevocationEntry } from "@depute/dct";
 import type { ReadTx, WriteTx } from "@depute/store";
+import { contentDigest, type LogContent, NO_HEAD, nextHead } from "../rules/checkpoint.ts";
+import type { KeyStatement } from "../rules/key-revocation.ts";
 
-/** One entry of the log. */
-export interface LoggedRevocation {
-  readonly sequence: number;
+/** A revocation of a block, as the log has it. */
+export interface LoggedRevocation extends LogPlace {
   readonly entry: RevocationEntry;
+}
+
+/** One place of the log: a block's revocation, a key's, or what is left when it was pruned. */
+export interface LogPlace {
+  readonly sequence: number;
+  readonly entry?: RevocationEntry;
+  readonly key?: KeyStatement;
+  /** Of what it says or said. */
+  readonly digest: string;
+  /** Of the log up to here. */
+  readonly head: string;
   /** Milliseconds since 1970. */
   readonly recordTime: number;
 }
@@ -13,6 +25,15 @@ export interface LoggedRevocation {
 export interface PendingRevocation {
   readonly position: number;
   readonly entry: RevocationEntry;
+}
+
+interface LogRow extends Omit<Row, "scope"> {
+  sequence: number;
+  scope: RevocationEntry["scope"] | "key" | "pruned";
+  digest: string;
+  head: string;
+  principal: string | null;
+  keep_before: string | null;
 }
 
 interface Row {
@@ -26,19 +47,27 @@ interface Row {
 
 const MEMBERS = "revocation_id, revoked_by, scope, revoked_at, signature, record_ms";
 
+const LOG = `SELECT revocations.sequence, ${MEMBERS}, digest, head, principal, keep_before FROM revocations
+  LEFT JOIN key_revocations ON key_revocations.sequence = revocations.sequence`;
+
 /** The log after a sequence, in order. */
-export async function readRevocations(tx: ReadTx, after: number, limit: number): Promise<LoggedRevocation[]> {
-  const rows = await tx.all<Row & { sequence: number }>(
-    `SELECT sequence, ${MEMBERS} FROM revocations WHERE sequence > ? ORDER BY sequence LIMIT ?`,
-    [after, limit],
-  );
-  return rows.map(toLogged);
+export async function readLog(tx: ReadTx, after: number, limit: number): Promise<LogPlace[]> {
+  const where = "WHERE revocations.sequence > ? ORDER BY revocations.sequence LIMIT ?";
+  return (await tx.all<LogRow>(`${LOG} ${where}`, [after, limit])).map(toPlace);
 }
 
-/** The newest sequence of the log; 0 when it is empty. */
-export async function lastSequence(tx: ReadTx): Promise<number> {
-  const row = await tx.get<{ last: number | null }>("SELECT MAX(sequence) AS last FROM revocations");
-  return row?.last ?? 0;
+/** The newest sequence of the log and its head; 0 and none when it is empty. */
+export async function lastPlace(tx: ReadTx): Promise<Pick<LogPlace, "sequence" | "head">> {
+  const row = await tx.get<{ sequence: number; head: string }>(
+    "SELECT sequence, head FROM revocations ORDER BY sequence DESC LIMIT 1",
+  );
+  return row ?? { sequence: 0, head: NO_HEAD };
+}
+
+/** The head that the log has for a sequence; undefined when it has no such place. */
+export async function headAt(tx: ReadTx, sequence: number): Promise<string | undefined> {
+  const row = await tx.get<{ head: string }>("SELECT head FROM revocations WHERE sequence = ?", [sequence]);
+  return row?.head;
 }
 
 /** What the log has of one revoker on one block: an entry of each scope at most. */
@@ -46,26 +75,79 @@ export async function findRevocations(
   tx: ReadTx,
   { revocationId, revokedBy }: Pick<RevocationEntry, "revocationId" | "revokedBy">,
 ): Promise<LoggedRevocation[]> {
-  const rows = await tx.all<Row & { sequence: number }>(
-    `SELECT sequence, ${MEMBERS} FROM revocations WHERE revocation_id = ? AND revoked_by = ?`,
-    [revocationId, revokedBy],
-  );
-  return rows.map(toLogged);
+  const rows = await tx.all<LogRow>(`${LOG} WHERE revocation_id = ? AND revoked_by = ?`, [
+    revocationId,
+    revokedBy,
+  ]);
+  return rows.map(toPlace).filter((place): place is LoggedRevocation => place.entry !== undefined);
 }
 
-/** Appends to the log. Sequences have no gaps, since they are given within the transaction that writes them. */
+/** Appends a block's revocation. Sequences have no gaps, since they are given within the transaction that writes them. */
 export async function appendRevocation(
   tx: WriteTx,
+  engine: CryptoEngine,
   entry: RevocationEntry,
   now: number,
 ): Promise<LoggedRevocation> {
-  const sequence = (await lastSequence(tx)) + 1;
-  await tx.run(`INSERT INTO revocations (sequence, ${MEMBERS}) VALUES (?, ?, ?, ?, ?, ?, ?)`, [
-    sequence,
-    ...values(entry),
-    now,
+  return { ...(await append(tx, engine, { entry }, values(entry), now)), entry };
+}
+
+/** Appends a key's revocation; `id` names it. */
+export async function appendKeyRevocation(
+  tx: WriteTx,
+  engine: CryptoEngine,
+  key: KeyStatement,
+  id: string,
+  now: number,
+): Promise<LogPlace> {
+  const row = [id, key.revokedBy, "key", key.revokedAt, key.signature];
+  const place = await append(tx, engine, { key }, row, now);
+  await tx.run("INSERT INTO key_revocations (sequence, principal, keep_before) VALUES (?, ?, ?)", [
+    ...[place.sequence, key.key, key.keepBefore],
   ]);
-  return { sequence, entry, recordTime: now };
+  return { ...place, key };
+}
+
+/** What the log says of a key. */
+export async function findKeyRevocations(tx: ReadTx, key: string): Promise<LogPlace[]> {
+  return (await tx.all<LogRow>(`${LOG} WHERE principal = ? ORDER BY revocations.sequence`, [key])).map(
+    toPlace,
+  );
+}
+
+async function append(
+  tx: WriteTx,
+  engine: CryptoEngine,
+  content: LogContent,
+  row: readonly string[],
+  now: number,
+): Promise<LogPlace> {
+  const last = await lastPlace(tx);
+  const sequence = last.sequence + 1;
+  const digest = contentDigest(engine, sequence, content);
+  const head = nextHead(engine, last.head, digest);
+  await tx.run(
+    `INSERT INTO revocations (sequence, ${MEMBERS}, digest, head) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    [sequence, ...row, now, digest, head],
+  );
+  return { sequence, digest, head, recordTime: now };
+}
+
+/** Seals some places of a log that was written before logs were sealed; true while there are more. */
+export async function sealSome(tx: WriteTx, engine: CryptoEngine, limit: number): Promise<boolean> {
+  const [first] = await tx.all<{ sequence: number }>(
+    "SELECT sequence FROM revocations WHERE head = '' ORDER BY sequence LIMIT 1",
+  );
+  if (first === undefined) return false;
+  const places = await readLog(tx, first.sequence - 1, limit);
+  let head = (await headAt(tx, first.sequence - 1)) ?? NO_HEAD;
+  for (const { sequence, entry } of places) {
+    if (entry === undefined) throw new Error(`place ${sequence} of the revocation log is not sealed`);
+    const digest = contentDigest(engine, sequence, { entry });
+    head = nextHead(engine, head, digest);
+    await tx.run("UPDATE revocations SET digest = ?, head = ? WHERE sequence = ?", [digest, head, sequence]);
+  }
+  return places.length === limit;
 }
 
 /** Pending entries after a position that are not settled, in order. */
@@ -121,8 +203,14 @@ export async function settlePending(
   ]);
 }
 
-function toLogged(row: Row & { sequence: number }): LoggedRevocation {
-  return { sequence: row.sequence, entry: toEntry(row), recordTime: row.record_ms };
+function toPlace(row: LogRow): LogPlace {
+  const { sequence, digest, head, record_ms: recordTime, scope, principal, keep_before } = row;
+  const place = { sequence, digest, head, recordTime };
+  if (scope === "pruned") return place;
+  if (scope !== "key") return { ...place, entry: toEntry({ ...row, scope }) };
+  const { revoked_by: revokedBy, revoked_at: revokedAt, signature } = row;
+  const statement = { key: principal ?? "", keepBefore: keep_before ?? "", revokedBy, revokedAt, signature };
+  return { ...place, key: statement };
 }
 
 function toEntry(row: Row): RevocationEntry {
@@ -146,4 +234,19 @@ export async function isAnyRevoked(tx: ReadTx, revocationIds: readonly string[])
     revocationIds,
   );
   return row !== undefined;
+}
+
+/** How many blocks somebody has revoked since a time, as far as a limit. */
+export async function countSince(
+  tx: ReadTx,
+  revokedBy: string,
+  since: number,
+  limit: number,
+): Promise<number> {
+  const row = await tx.get<{ number: number }>(
+    `SELECT COUNT(*) AS number FROM
+       (SELECT 1 FROM revocations WHERE revoked_by = ? AND record_ms > ? LIMIT ?) AS recent`,
+    [revokedBy, since, limit],
+  );
+  return row?.number ?? 0;
 }

@@ -47,11 +47,13 @@ export function createReplica(shared: {
   const timers = clock;
   const state = new RevocationState(MAX_STALENESS_MS);
   const reader = new RevocationReader({
-    ...{ store: shared.logStore ?? store, bus, clock, timers, log: silent, state, pollMs: POLL_MS },
+    ...{ engine, store: shared.logStore ?? store, bus, clock, timers, log: silent, state, pollMs: POLL_MS },
   });
   const audit = new AuditLog({ store, clock, timers, log: silent });
   const delegations = new DelegationLog({ store, clock, timers, log: silent });
-  const revocations = new RevocationLog({ store, bus, clock, state, audit, delegations, maxPending: 1000 });
+  const revocations = new RevocationLog({
+    ...{ engine, root: "", store, bus, clock, state, audit, delegations, maxPending: 1000, maxDaily: 1000 },
+  });
   const seen = shared.seen ?? new SeenProofs({ store, clock, max: 100_000 });
   const spend = new SpendLedger({ store, clock, audit });
   const trustedRoots = new Set([id(otherRoot)]);
@@ -65,6 +67,7 @@ export function createReplica(shared: {
     seen,
     audit,
     spend,
+    look: () => reader.look(),
   });
   return { state, reader, audit, revocations, judge, spend, delegations };
 }

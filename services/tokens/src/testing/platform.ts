@@ -73,6 +73,15 @@ export async function startPlatform(args: readonly string[] = [], commonArgs: re
     get spend() {
       return createClient(SpendService, running.transport);
     },
+    /** Starts another one on the same files. */
+    start,
+    /** Does something while the service does not run. */
+    async whileDown<T>(work: () => Promise<T>): Promise<T> {
+      await running.stop();
+      const result = await work();
+      running = await start();
+      return result;
+    },
     /** Ends the service and starts it again on the same files. */
     async restart() {
       await running.stop();

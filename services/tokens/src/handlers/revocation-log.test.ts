@@ -1,0 +1,127 @@
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
+import { RevocationScope } from "@depute/contracts/delegateos/v0/revocation_pb";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { isSignedCheckpoint } from "../rules/checkpoint.ts";
+import { alice, engine, given, mint, revocation, verify } from "../testing/holders.ts";
+import { type Platform, startPlatform } from "../testing/platform.ts";
+import { refusal } from "../testing/refusal.ts";
+
+let platform: Platform;
+beforeEach(async () => {
+  platform = await startPlatform();
+});
+afterEach(() => platform.stop());
+
+async function revokeOne() {
+  const { revocationId, token } = await mint(platform);
+  const { revocation } = await platform.revocations.revokeMintedToken({
+    revocationId,
+    scope: RevocationScope.BLOCK,
+  });
+  return { token, revocation: given(revocation) };
+}
+
+describe("the checkpoint", () => {
+  it("is signed by the platform's root, and says how far the log goes", async () => {
+    const { principal } = await platform.tokens.getIssuer({});
+    const empty = given((await platform.revocations.getRevocationCheckpoint({})).checkpoint);
+    expect(empty).toMatchObject({ sequence: 0n, head: "", signer: principal });
+    await revokeOne();
+    const { revocation: last } = await revokeOne();
+    const { $typeName: _, ...checkpoint } = given(
+      (await platform.revocations.getRevocationCheckpoint({})).checkpoint,
+    );
+    expect(checkpoint).toMatchObject({ sequence: 2n, head: last.head });
+    expect(isSignedCheckpoint(engine, { ...checkpoint, sequence: 2 }, principal)).toBe(true);
+  });
+
+  it("keeps a platform from starting on an older copy of its store (R3)", async () => {
+    await revokeOne();
+    const store = join(platform.dataDir, "tokens.sqlite");
+    const copies = await platform.whileDown(async () => {
+      const names = [store, `${store}-wal`];
+      return names.map((name) => [name, tryRead(name)] as const);
+    });
+    const { token } = await revokeOne();
+    await platform.whileDown(async () => {
+      for (const [name, bytes] of copies) {
+        if (bytes === undefined) rmSync(name, { force: true });
+        else writeFileSync(name, bytes);
+      }
+      await expect(platform.start()).rejects.toThrow("does not go on from place 2");
+      // Knowing what is lost, an operator may go on.
+      rmSync(join(platform.dataDir, "revocations.checkpoint"));
+    });
+    expect((await verify(platform, token, alice)).result.case).toBe("scope");
+  });
+
+  it("that nobody of the platform signed is not used", async () => {
+    await revokeOne();
+    await platform.whileDown(async () => {
+      const file = join(platform.dataDir, "revocations.checkpoint");
+      const checkpoint = JSON.parse(readFileSync(file, "utf8"));
+      writeFileSync(file, JSON.stringify({ ...checkpoint, sequence: 99 }));
+    });
+    expect(platform.logged.join("\n")).toContain("not signed by the platform's root");
+  });
+});
+
+describe("a demanded sequence (R5)", () => {
+  it("is waited for with one look, and then denied as stale", async () => {
+    const { token } = await mint(platform);
+    await revokeOne();
+    const at = async (minRevocationSequence: bigint) => {
+      const { result, revocationSequence } = await verify(platform, token, alice, { minRevocationSequence });
+      expect(revocationSequence).toBe(1n);
+      return result.case === "denial" ? result.value.type : "allowed";
+    };
+    expect(await at(1n)).toBe("allowed");
+    expect(await at(2n)).toBe(DenialType.REVOCATION_STATE_STALE);
+    expect((await refusal(at(-1n))).fields).toEqual(["min_revocation_sequence"]);
+  });
+});
+
+describe("the log's room (R7)", () => {
+  it("has a share for each revoker and day", async () => {
+    const small = await startPlatform(["--max-daily-revocations", "2"]);
+    try {
+      const revoke = async () => {
+        const { revocationId } = await mint(small);
+        return small.revocations.revokeToken({ entry: revocation(small, revocationId, alice) });
+      };
+      await revoke();
+      await revoke();
+      expect(await refusal(revoke())).toMatchObject({
+        reason: "LIMIT_EXCEEDED",
+        metadata: { limit: "daily_revocations", max: "2" },
+      });
+      const { revocationId } = await mint(small);
+      for (const scope of [RevocationScope.BLOCK, RevocationScope.CHAIN]) {
+        await small.revocations.revokeMintedToken({ revocationId, scope });
+      }
+      small.clock.advance(24 * 3_600_000 + 1);
+      await revoke();
+    } finally {
+      await small.stop();
+    }
+  });
+
+  it("holds ids and signatures, and nothing of what a token says (R13)", async () => {
+    const { revocationId } = await mint(platform);
+    await platform.revocations.revokeToken({ entry: revocation(platform, revocationId, alice) });
+    const { revocations } = await platform.revocations.listRevocations({});
+    expect(Object.keys(given(revocations[0]?.entry)).sort()).toEqual([
+      ...["$typeName", "revocationId", "revokedAt", "revokedBy", "scope", "signature"],
+    ]);
+  });
+});
+
+function tryRead(file: string): Buffer | undefined {
+  try {
+    return readFileSync(file);
+  } catch {
+    return undefined;
+  }
+}

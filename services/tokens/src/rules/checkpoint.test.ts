@@ -1,0 +1,110 @@
+import { createRevocation, type RevocationEntry, verifyRevocation } from "@depute/dct";
+import { describe, expect, it } from "vitest";
+import { alice, engine, id, mallory, otherRoot } from "../testing/holders.ts";
+import {
+  type Checkpoint,
+  contentDigest,
+  isContinued,
+  isSignedCheckpoint,
+  NO_HEAD,
+  nextHead,
+  signCheckpoint,
+} from "./checkpoint.ts";
+import {
+  isSignedKeyRevocation,
+  type KeyStatement,
+  signKeyRevocation,
+  statementId,
+} from "./key-revocation.ts";
+
+const AT = "2026-01-01T00:00:00.000Z";
+const entry = (n: number) => createRevocation(engine, `${"A".repeat(42)}${"AEIM"[n]}`, "block", alice, 0);
+
+const heads = (entries: readonly RevocationEntry[]) => {
+  const all: string[] = [];
+  for (const [i, one] of entries.entries()) {
+    all.push(nextHead(engine, all.at(-1) ?? NO_HEAD, contentDigest(engine, i + 1, { entry: one })));
+  }
+  return all;
+};
+
+describe("the head of a log", () => {
+  it("stands for everything up to it, in its order", () => {
+    const [a, b, c] = [entry(1), entry(2), entry(3)] as [RevocationEntry, RevocationEntry, RevocationEntry];
+    const said = heads([a, b, c]);
+    expect(heads([a, b, c])).toEqual(said);
+    expect(heads([a, b])[1]).toBe(said[1]);
+    for (const other of [
+      [b, a, c],
+      [a, c, b],
+      [a, b],
+      [a, b, { ...c, scope: "chain" as const }],
+    ]) {
+      expect(heads(other).at(-1)).not.toBe(said[2]);
+    }
+  });
+
+  it.each([
+    ["goes on", { sequence: 2, head: "h" }, "h", true],
+    ["was empty", { sequence: 0, head: NO_HEAD }, undefined, true],
+    ["has gone back", { sequence: 2, head: "h" }, undefined, false],
+    ["says something else", { sequence: 2, head: "h" }, "g", false],
+  ])("shows whether a log that %s may be the same one (R3)", (_, known, then, expected) => {
+    expect(isContinued(known, then)).toBe(expected);
+  });
+});
+
+describe("a checkpoint", () => {
+  const checkpoint = signCheckpoint(engine, { sequence: 3, head: "h" }, AT, otherRoot);
+  const changed: [string, Partial<Checkpoint>][] = [
+    ["sequence", { sequence: 2 }],
+    ["head", { head: "g" }],
+    ["time", { signedAt: "2026-01-01T00:00:00.001Z" }],
+    ["signer", { signer: id(mallory) }],
+    ["signature", { signature: "A".repeat(86) }],
+  ];
+
+  it("is its signer's, and nobody else's", () => {
+    expect(isSignedCheckpoint(engine, checkpoint, id(otherRoot))).toBe(true);
+    expect(isSignedCheckpoint(engine, checkpoint, id(mallory))).toBe(false);
+    const own = signCheckpoint(engine, { sequence: 3, head: "h" }, AT, mallory);
+    expect(isSignedCheckpoint(engine, own, id(otherRoot))).toBe(false);
+  });
+
+  it.each(changed)("does not hold with another %s", (_, change) => {
+    expect(isSignedCheckpoint(engine, { ...checkpoint, ...change }, id(otherRoot))).toBe(false);
+  });
+
+  it("is no statement of another kind, nor is one of those a checkpoint (K9)", () => {
+    const statement = signKeyRevocation(engine, { key: id(alice), keepBefore: 0, now: 0 }, alice);
+    expect(isSignedKeyRevocation(engine, statement)).toBe(true);
+    // Whatever the members, a signature for one kind is none for another.
+    const { signature, ...body } = checkpoint;
+    const asKey = { ...body, revokedBy: body.signer, signature } as unknown as KeyStatement;
+    expect(isSignedKeyRevocation(engine, asKey)).toBe(false);
+    const { signature: other, ...said } = statement;
+    const asCheckpoint = { ...said, signer: said.revokedBy, signature: other } as unknown as Checkpoint;
+    expect(isSignedCheckpoint(engine, asCheckpoint, id(alice))).toBe(false);
+    expect(verifyRevocation(engine, { ...statement, revocationId: said.key, scope: "block" }).ok).toBe(false);
+  });
+});
+
+describe("a key's revocation", () => {
+  const statement = signKeyRevocation(engine, { key: id(alice), keepBefore: 5, now: 9 }, otherRoot);
+
+  it.each<[string, Partial<KeyStatement>]>([
+    ["key", { key: id(mallory) }],
+    ["time", { keepBefore: "1970-01-01T00:00:00.000Z" }],
+    ["revoker", { revokedBy: id(mallory) }],
+    ["date", { revokedAt: "1970-01-01T00:00:00.000Z" }],
+  ])("does not hold with another %s", (_, change) => {
+    expect(isSignedKeyRevocation(engine, statement)).toBe(true);
+    expect(isSignedKeyRevocation(engine, { ...statement, ...change })).toBe(false);
+  });
+
+  it("has a name that depends on all that it says, as a block's", () => {
+    const name = statementId(engine, statement);
+    expect(name).toMatch(/^[A-Za-z0-9_-]{43}$/);
+    expect(statementId(engine, { ...statement, keepBefore: "1970-01-01T00:00:00.000Z" })).not.toBe(name);
+  });
+});

@@ -1,0 +1,32 @@
+import type { ReadTx, WriteTx } from "@depute/store";
+
+/** A revoked key whose recorded blocks are being revoked. */
+export interface KeySweep {
+  readonly sequence: number;
+  readonly key: string;
+  readonly keepBefore: string;
+  /** Up to which revocation id they are. */
+  readonly afterBlock: string;
+}
+
+export async function beginSweep(tx: WriteTx, sequence: number): Promise<void> {
+  await tx.run("INSERT INTO key_sweeps (sequence, after_block) VALUES (?, '')", [sequence]);
+}
+
+export async function firstSweep(tx: ReadTx): Promise<KeySweep | undefined> {
+  return tx.get<KeySweep>(
+    `SELECT key_sweeps.sequence AS sequence, principal AS "key", keep_before AS keepBefore, after_block AS afterBlock
+     FROM key_sweeps JOIN key_revocations ON key_revocations.sequence = key_sweeps.sequence
+     ORDER BY key_sweeps.sequence LIMIT 1`,
+  );
+}
+
+/** Notes how far it is; undefined when it is done. */
+export async function moveSweep(
+  tx: WriteTx,
+  sequence: number,
+  afterBlock: string | undefined,
+): Promise<void> {
+  if (afterBlock === undefined) await tx.run("DELETE FROM key_sweeps WHERE sequence = ?", [sequence]);
+  else await tx.run("UPDATE key_sweeps SET after_block = ? WHERE sequence = ?", [afterBlock, sequence]);
+}
