@@ -1,0 +1,72 @@
+import { redisForTests } from "@depute/bus/testing";
+import { startPlatformProcess } from "@depute/example-sentiment/processes";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { CleanUp, dataFolder, freePorts } from "../faults/platform.ts";
+import { type Span, startReceiver } from "./receiver.ts";
+
+const cleanUp = new CleanUp();
+afterEach(() => cleanUp.run());
+const redis = await redisForTests();
+afterAll(() => redis?.stop());
+
+const TRACE = "0af7651916cd43dd8448eb211c80319c";
+const CALLER = "b7ad6b7169203331";
+
+/** Hands work over under a trace of the caller's, stops the platform, and gives what was recorded of that trace. */
+async function traced(args: readonly string[], env: Record<string, string>): Promise<Span[]> {
+  const receiver = await startReceiver();
+  cleanUp.add(() => receiver.stop());
+  const settings = { DEPUTE_DATA_DIR: await dataFolder(cleanUp), DEPUTE_LOG_LEVEL: "error", ...env };
+  const { about: url, stop } = await startPlatformProcess(args, {
+    ...settings,
+    DEPUTE_OTLP_ENDPOINT: receiver.url,
+  });
+  cleanUp.add(() => stop());
+  const post = async (path: string, body: unknown) => {
+    const headers = { "content-type": "application/json", traceparent: `00-${TRACE}-${CALLER}-01` };
+    const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
+    expect(response.status).toBe(200);
+  };
+  await post("/depute.registry.v1.AgentService/RegisterAgent", { requestId: "a", agent: { id: "worker" } });
+  await post("/depute.tasks.v1.TaskService/CreateTask", {
+    requestId: "t",
+    draft: { agentId: "worker", description: "anything" },
+  });
+  await stop();
+  return receiver.spans.filter(({ traceId }) => traceId === TRACE);
+}
+
+/** From a span up to the caller's. */
+function ancestry(spans: readonly Span[], from: Span | undefined): string[] {
+  const names: string[] = [];
+  for (let span = from; span !== undefined; ) {
+    names.push(span.name);
+    const { parentSpanId } = span;
+    if (parentSpanId === CALLER) return [...names, "caller"];
+    span = spans.find(({ spanId }) => spanId === parentSpanId);
+  }
+  return names;
+}
+
+describe("a call's trace leads through every service that it reaches", () => {
+  test("in one process", { timeout: 60_000 }, async () => {
+    const spans = await traced(["start"], { DEPUTE_GATEWAY_PORT: "0" });
+    const deepest = spans.findLast(({ name }) => name.endsWith("AgentService/GetAgent"));
+    expect(ancestry(spans, deepest)).toContain("depute.tasks.v1.TaskService/CreateTask");
+    expect(ancestry(spans, deepest).at(-1)).toBe("caller");
+  });
+
+  test.runIf(redis !== undefined)("in five processes", { timeout: 60_000 }, async () => {
+    const names = ["GATEWAY", "REGISTRY", "TASKS", "TOKENS", "VERIFIER"];
+    const ports = await freePorts(names.length);
+    const env = Object.fromEntries(names.map((name, n) => [`DEPUTE_${name}_PORT`, String(ports[n])]));
+    const spans = await traced(["cluster"], { ...env, DEPUTE_REDIS_URL: redis?.url ?? "" });
+    const deepest = spans.findLast(
+      ({ name, process }) => name.endsWith("AgentService/GetAgent") && process.endsWith("registry"),
+    );
+    expect(ancestry(spans, deepest).at(-1)).toBe("caller");
+    expect(new Set(spans.map(({ process }) => process))).toEqual(
+      new Set(["depute serve gateway", "depute serve registry", "depute serve tasks"]),
+    );
+  });
+});
