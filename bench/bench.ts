@@ -32,5 +32,5 @@ export interface Benchmark {
 export type Benchmarks = () => readonly Benchmark[] | Promise<readonly Benchmark[]>;
 
 /** Milliseconds that a round of one contender takes, about; rounds of all contenders take turns. */
-export const ROUND_MS = 40;
-export const ROUNDS = 15;
+export const ROUND_MS = 60;
+export const ROUNDS = 21;

@@ -1,4 +1,12 @@
-import { createProof, portableEngine, VerifiedPrefixes, type VerifyOptions, verifyToken } from "@depute/dct";
+import {
+  createProof,
+  openSession,
+  portableEngine,
+  requestSession,
+  VerifiedPrefixes,
+  type VerifyOptions,
+  verifyToken,
+} from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
 import type { Benchmark } from "../bench.ts";
 import { verifyLiterally } from "./literal.ts";
@@ -8,6 +16,7 @@ const revocations = revoked(REVOCATIONS);
 const literalIds = new Set(revocationIds(REVOCATIONS));
 const context = contextOf(revocations);
 
+const AUDIENCE = "https://depute.example";
 const HTM = "POST";
 const HTU = "https://depute.example/depute.tokens.v1.TokenService/VerifyToken";
 
@@ -63,6 +72,34 @@ function proved(links: number): () => void {
   };
 }
 
+/** Each call with a code of its own in a session that was opened before. */
+function inSession(links: number): () => void {
+  const source = tokens(links);
+  const verified = new VerifiedPrefixes();
+  const calls = Array.from({ length: TOKENS }, () => {
+    const { text, resource } = source.next();
+    const opening = { htm: HTM, htu: HTU, token: text, now: NOW };
+    const request = requestSession(engine, source.holder, { ...opening, audience: AUDIENCE });
+    const opened = openSession(engine, request.proof, { ...opening, opens: AUDIENCE });
+    if (!opened.ok) throw new Error(opened.denial.type);
+    const proof = request.accept(opened.grant).prove({ htm: HTM, htu: HTU, now: NOW });
+    return { text: Buffer.from(text), proof: Buffer.from(proof), resource, session: opened.session };
+  });
+  let turn = 0;
+  return () => {
+    const { text, proof, resource, session } = calls[turn++ % TOKENS] as (typeof calls)[number];
+    const holder = { proof: proof.toString("latin1"), session, htm: HTM, htu: HTU };
+    const request = { namespace: "docs", action: "read", resource };
+    const result = verifyToken(
+      engine,
+      text.toString("latin1"),
+      { ...context, holder, request },
+      { verified },
+    );
+    if (!result.ok) throw new Error(`${result.denial.type} ${result.denial.detail}`);
+  };
+}
+
 export default function benchmarks(): Benchmark[] {
   const depths = [0, 2, 5].map((links) => ({
     name: `verify, ${links} attenuations, ${REVOCATIONS} revocations`,
@@ -83,6 +120,7 @@ export default function benchmarks(): Benchmark[] {
     contenders: [
       { name: "literal stack, no proof", run: literal(2) },
       { name: "proof", run: proved(2), goal: { times: 40 } },
+      { name: "call of a session", run: inSession(2) },
     ],
   };
   return [...depths, holder];

@@ -1,6 +1,8 @@
 import { canonicalBytes, canonicalJson, decodeBase64Url, encodeBase64Url } from "@depute/core";
 import type { DenialReason } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
+import { Memo } from "./fast/memo.ts";
+import { rememberedKey } from "./fast/words.ts";
 import { CLOCK_SKEW_MS, MAX_PROOF_CHARS, PROOF_WINDOW_MS } from "./limits.ts";
 import { parsePrincipal } from "./principal.ts";
 import { isObject } from "./shape.ts";
@@ -70,6 +72,12 @@ export interface AcceptedProof {
 const utf8 = new TextEncoder();
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
+/** The principals of headers of proofs that held: a holder's header is the same in every proof. */
+const headers = new Memo<string>(1024);
+const thumbprints = new Memo<string>(1024);
+/** In characters; one that createProof writes has 124. */
+const MAX_REMEMBERED_HEADER = 256;
+
 /**
  * A holder proof in the form of RFC 9449 (DPoP): a JWS of type dpop+jwt, alg EdDSA (RFC 8037), with the claims htm,
  * htu, iat, jti, with a token ath, with arguments `ard`. The type keeps it apart from everything else that the same
@@ -107,6 +115,14 @@ export function thumbprint(engine: CryptoEngine, principal: string): string {
   );
 }
 
+function rememberedThumbprint(engine: CryptoEngine, principal: string): string {
+  const known = thumbprints.get(principal);
+  if (known !== undefined) return known;
+  const print = thumbprint(engine, principal);
+  thumbprints.set(principal, print);
+  return print;
+}
+
 /**
  * Checks a holder proof (RFC 9449 section 4.3) and never throws. Denied with proof_required when there is none,
  * with invalid_proof and the member at fault otherwise, with internal_context for an expectation that makes no sense.
@@ -127,9 +143,10 @@ export function checkProof(
   if (typeof proof !== "string" || proof.length > MAX_PROOF_CHARS) return refused("invalid_proof", "size");
   const parts = proof.split(".");
   if (parts.length !== 3) return refused("invalid_proof", "form");
-  const [header, payload] = [readPart(parts[0]), readPart(parts[1])];
+  const known = headers.get(parts[0] ?? "");
+  const [header, payload] = [known ?? readPart(parts[0]), readPart(parts[1])];
   if (header === undefined || payload === undefined) return refused("invalid_proof", "form");
-  const principal = readHeader(header);
+  const principal = typeof header === "string" ? header : readHeader(header);
   if (principal === undefined) return refused("invalid_proof", "header");
   if (expected.principal !== undefined && principal !== expected.principal)
     return refused("invalid_proof", "jwk");
@@ -137,14 +154,16 @@ export function checkProof(
   const wrong = wrongClaim(engine, payload, expected, window, skew);
   if (wrong !== undefined) return refused("invalid_proof", wrong);
   const signature = decodeBase64Url(parts[2] ?? "");
-  const key = parsePrincipal(principal);
+  const key = rememberedKey(principal);
   const signed = utf8.encode(proof.slice(0, proof.lastIndexOf(".")));
   if (signature === undefined || key === undefined || !engine.verify(signature, signed, key)) {
     return refused("invalid_proof", "signature");
   }
+  if (known === undefined && (parts[0] ?? "").length <= MAX_REMEMBERED_HEADER)
+    headers.set(parts[0] ?? "", principal);
   const { jti, iat } = payload as { jti: string; iat: number };
   const expiresAt = iat * 1000 + window;
-  const accepted = { jti, principal, thumbprint: thumbprint(engine, principal), expiresAt };
+  const accepted = { jti, principal, thumbprint: rememberedThumbprint(engine, principal), expiresAt };
   const isOpening = expected.opens !== undefined;
   return { ok: true, proof: isOpening ? { ...accepted, epk: payload.epk as string } : accepted };
 }

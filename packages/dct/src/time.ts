@@ -1,3 +1,5 @@
+const DASH = 0x2d;
+const COLON = 0x3a;
 const TIME = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{3}))?Z$/;
 
 /**
@@ -8,14 +10,23 @@ const TIME = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{3}))?Z$/;
 export function parseTime(text: unknown): number | undefined {
   if (typeof text !== "string") return undefined;
   const hasMs = text.length === 24;
-  if ((!hasMs && text.length !== 20) || !text.endsWith("Z")) return undefined;
-  if (text[4] !== "-" || text[7] !== "-" || text[10] !== "T" || text[13] !== ":" || text[16] !== ":") {
-    return undefined;
-  }
-  if (hasMs && text[19] !== ".") return undefined;
-  const [year, month, day] = [digits(text, 0, 4), digits(text, 5, 2), digits(text, 8, 2)];
-  const [hour, minute, second] = [digits(text, 11, 2), digits(text, 14, 2), digits(text, 17, 2)];
-  const ms = hasMs ? digits(text, 20, 3) : 0;
+  if (!hasMs && text.length !== 20) return undefined;
+  const isMarked =
+    text.charCodeAt(4) === DASH &&
+    text.charCodeAt(7) === DASH &&
+    text.charCodeAt(10) === 0x54 &&
+    text.charCodeAt(13) === COLON &&
+    text.charCodeAt(16) === COLON &&
+    (!hasMs || text.charCodeAt(19) === 0x2e) &&
+    text.charCodeAt(text.length - 1) === 0x5a;
+  if (!isMarked) return undefined;
+  const year = two(text, 0) * 100 + two(text, 2);
+  const month = two(text, 5);
+  const day = two(text, 8);
+  const hour = two(text, 11);
+  const minute = two(text, 14);
+  const second = two(text, 17);
+  const ms = hasMs ? two(text, 20) * 10 + digit(text, 22) : 0;
   // A comparison with NaN is false: what is no digit is refused here too.
   if (!(year >= 0 && month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month))) return undefined;
   if (!(hour <= 23 && minute <= 59 && second <= 59 && ms <= 999)) return undefined;
@@ -29,14 +40,14 @@ export function formatTime(ms: number): string {
   return text;
 }
 
-/** The number that `count` characters write, or NaN. */
-function digits(text: string, at: number, count: number): number {
-  let value = 0;
-  for (let i = at; i < at + count; i++) {
-    const digit = text.charCodeAt(i) - 48;
-    value = digit >= 0 && digit <= 9 ? value * 10 + digit : Number.NaN;
-  }
-  return value;
+/** The number that two digits write, or NaN. */
+function two(text: string, at: number): number {
+  return digit(text, at) * 10 + digit(text, at + 1);
+}
+
+function digit(text: string, at: number): number {
+  const value = text.charCodeAt(at) - 48;
+  return value >= 0 && value <= 9 ? value : Number.NaN;
 }
 
 function daysIn(year: number, month: number): number {

@@ -130,6 +130,8 @@ export interface VerificationSpec {
   judgeTemperature?: number;
   judgePrompt?: string;
   evaluations?: number;
+  /** How long human_review waits, in milliseconds. */
+  reviewTimeoutMs?: number;
 }
 
 /** DelegateOS 7.1. */

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type AttenuateParams, attenuateToken } from "../attenuate.ts";
 import type { VerificationContext } from "../context.ts";
+import { checkProof, createProof } from "../proof.ts";
 import { RevocationList } from "../revocation.ts";
 import { serialiseToken } from "../serialise.ts";
 import {
@@ -284,6 +285,31 @@ describe("the fast path and the reference path", () => {
     });
     expect(asked[0]).toEqual(asked[1]);
     expect(asked[0]).toHaveLength(7);
+  });
+});
+
+describe("remembered holders", () => {
+  const claims = { htm: "POST", htu: "https://depute.example/a", token: "t", now: NOW };
+  const expected = { ...claims, now: NOW };
+
+  test("a header that is known vouches for nobody: each proof is checked as the first one was", () => {
+    const proofs = [alice, bob, alice, bob].map((keypair) => createProof(engine, keypair, claims));
+    for (const [i, proof] of proofs.entries()) {
+      const principal = id(i % 2 === 0 ? alice : bob);
+      expect(checkProof(engine, proof, expected)).toMatchObject({ ok: true, proof: { principal } });
+      expect(checkProof(engine, proof, { ...expected, principal: id(carol) })).toMatchObject({
+        denial: { type: "invalid_proof", detail: "jwk" },
+      });
+      const [header, payload, signature] = proof.split(".");
+      const [otherHeader, , otherSignature] = (proofs[(i + 1) % 2] as string).split(".");
+      for (const forged of [
+        [otherHeader, payload, signature],
+        [header, payload, otherSignature],
+        [header, otherHeader, signature],
+      ]) {
+        if (forged.join(".") !== proof) expect(checkProof(engine, forged.join("."), expected).ok).toBe(false);
+      }
+    }
   });
 });
 
