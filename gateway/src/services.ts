@@ -11,6 +11,7 @@ import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_p
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
+import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import type { ServiceName } from "@depute/service";
 
@@ -19,5 +20,5 @@ export const FORWARDED: Readonly<Record<ServiceName, readonly DescService[]>> = 
   registry: [AgentService, DiscoveryService, OrganizationService],
   tasks: [TaskService, WorkerService],
   tokens: [TokenService, RevocationService, SpendService, DelegationService],
-  verifier: [ContractService, VerificationService, AttestationService, LogService],
+  verifier: [ContractService, VerificationService, AttestationService, LogService, ReviewService],
 };

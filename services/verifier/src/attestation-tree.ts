@@ -45,9 +45,9 @@ export async function collectTree({ store }: Verifier, rootId: string): Promise<
     for (let at = 0; at < wave.length; at += BATCH) {
       const ids = wave.slice(at, at + BATCH);
       const rows = await store.read((tx) => getAttestations(tx, ids));
-      const missing = ids.find((id) => !rows.has(id));
-      if (missing !== undefined) throw attestationNotFound(missing);
-      for (const row of rows.values()) {
+      for (const id of ids) {
+        const row = rows.get(id);
+        if (row === undefined) throw attestationNotFound(id);
         chars += row.document.length;
         if (chars > TREE_LIMITS.chars) throw tooBig("chars");
         const node = nodeOf(row, depth);

@@ -5,6 +5,7 @@ import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_p
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
+import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import { selfTest } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
@@ -15,8 +16,12 @@ import { ContractBook } from "./contract-book.ts";
 import { attestationService } from "./handlers/attestation-service.ts";
 import { contractService } from "./handlers/contract-service.ts";
 import { logService } from "./handlers/log-service.ts";
+import { reviewService } from "./handlers/review-service.ts";
 import { verificationService } from "./handlers/verification-service.ts";
+import { readJudges } from "./judge/config.ts";
+import { Judge } from "./judge/judge.ts";
 import { appendUnlogged } from "./log-backfill.ts";
+import { Reviews } from "./reviews.ts";
 import { RevocationFollower } from "./revocation-follower.ts";
 import { createDefaultRegistry } from "./rules/check-registry.ts";
 import { settings } from "./settings.ts";
@@ -31,16 +36,27 @@ export {
   createDefaultRegistry,
 } from "./rules/check-registry.ts";
 
+/** Questions to models that may wait for one another. */
+const MAX_WAITING_QUESTIONS = 1000;
+
 /** The verifier: contracts, checks of outputs, attestations (DelegateOS 5 to 7, 10.3). */
 export const verifier = defineService({
   name: "verifier",
   settings,
-  descriptors: [ContractService, VerificationService, AttestationService, LogService],
+  descriptors: [ContractService, VerificationService, AttestationService, LogService, ReviewService],
   async start(deps, values) {
     const { log, clock, timers } = deps;
     selfTest(nativeEngine);
     const keypair = loadVerifierKey(nativeEngine, deps.dataDir, values.verifierKeyFile);
     const onError = (err: unknown, what: string) => log.error({ err }, what);
+    const judge = new Judge({
+      judges: readJudges(values.verifierJudges, values.verifierOutboundHosts),
+      timeoutMs: values.verifierJudgeTimeout,
+      maxOpen: values.verifierJudgesAtOnce,
+      maxWaiting: MAX_WAITING_QUESTIONS,
+      timers,
+      log,
+    });
     const store = await openStore({
       file: join(deps.dataDir, "verifier.sqlite"),
       migrations,
@@ -70,7 +86,14 @@ export const verifier = defineService({
       store,
       contracts: new ContractBook(store),
       checker,
-      checks: createDefaultRegistry(namesOnly),
+      names: { checks: createDefaultRegistry(namesOnly), hasJudge: (model) => judge.has(model) },
+      judge,
+      reviews: new Reviews(store, deps.bus, clock, nativeEngine),
+      reviewers: values.verifierReviewers,
+      reviewTimeoutMs: values.verifierReviewTimeout,
+      bus: deps.bus,
+      timers,
+      stopping: deps.stopping,
       engine: nativeEngine,
       keypair,
       log: transparency,
@@ -85,6 +108,7 @@ export const verifier = defineService({
         router.service(VerificationService, verificationService(state));
         router.service(AttestationService, attestationService(state));
         router.service(LogService, logService(state));
+        router.service(ReviewService, reviewService(state));
       },
       async close() {
         await follower.close();

@@ -39,4 +39,42 @@ export const settings = defineSettings({
     help: "checks that may wait for a thread",
     group: GROUP,
   },
+  verifierJudges: {
+    type: "string",
+    default: "",
+    help: "JSON file with the endpoints of models for llm_judge; empty: none",
+    group: GROUP,
+  },
+  verifierOutboundHosts: {
+    type: "list",
+    default: [],
+    help: "hosts (name or name:port) that the verifier may send requests to",
+    group: GROUP,
+  },
+  verifierJudgeTimeout: {
+    type: "duration",
+    default: "60s",
+    help: "time for one answer of a model",
+    group: GROUP,
+  },
+  verifierJudgesAtOnce: {
+    type: "int",
+    default: 8,
+    min: 1,
+    max: 1000,
+    help: "questions to models that are open at once",
+    group: GROUP,
+  },
+  verifierReviewers: {
+    type: "list",
+    default: [],
+    help: "principals who may decide every human_review, besides the contract's issuer",
+    group: GROUP,
+  },
+  verifierReviewTimeout: {
+    type: "duration",
+    default: "24h",
+    help: "time for a human_review whose contract names none; then llm_judge decides",
+    group: GROUP,
+  },
 });

@@ -1,13 +1,16 @@
 import type { Client } from "@connectrpc/connect";
+import type { Bus } from "@depute/bus";
 import type { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import type { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
-import type { Clock } from "@depute/core";
+import type { Clock, Timers } from "@depute/core";
 import type { CryptoEngine, Keypair } from "@depute/dct";
 import type { Authority } from "@depute/service";
 import type { Store } from "@depute/store";
 import type { Checker } from "./checker/checker.ts";
 import type { ContractBook } from "./contract-book.ts";
-import type { CheckFunctionRegistry } from "./rules/check-registry.ts";
+import type { Judge } from "./judge/judge.ts";
+import type { Reviews } from "./reviews.ts";
+import type { Known } from "./rules/spec-validation.ts";
 import type { TransparencyLog } from "./transparency-log.ts";
 
 /** What the handlers work with. */
@@ -15,13 +18,25 @@ export interface Verifier {
   readonly store: Store;
   readonly contracts: ContractBook;
   readonly checker: Checker;
-  /** The checks that contracts may name; they run in the checker. */
-  readonly checks: CheckFunctionRegistry;
+  /** What contracts may name. */
+  readonly names: Known;
   readonly engine: CryptoEngine;
   /** The verifier's own, for what it signs. */
   readonly keypair: Keypair;
   /** Has a leaf for everything that the verifier vouches for. */
   readonly log: TransparencyLog;
+  /** Asks models. */
+  readonly judge: Judge;
+  /** Asks people. */
+  readonly reviews: Reviews;
+  /** Principals who may decide every human_review, besides the contract's issuer. */
+  readonly reviewers: readonly string[];
+  /** How long human_review waits unless the contract says, in milliseconds. */
+  readonly reviewTimeoutMs: number;
+  readonly bus: Bus;
+  readonly timers: Timers;
+  /** Aborts when the process begins to drain. */
+  readonly stopping: AbortSignal;
   readonly tokens: Client<typeof TokenService>;
   readonly revocations: Client<typeof RevocationService>;
   readonly authority: Authority;

@@ -5,12 +5,13 @@ import type {
   AttestOutputResponse,
 } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { AttestOutputResponseSchema } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
-import { canonicalBytes, encodeBase64Url, formatTime, invalid } from "@depute/core";
+import { canonicalBytes, DeputeError, ErrorReason, encodeBase64Url, formatTime, invalid } from "@depute/core";
 import { newId, signObject } from "@depute/dct";
 import { attestationNotFound, canonicalOutput, readAttestation, saveAttestation } from "../attestations.ts";
 import type { KnownContract } from "../contract-book.ts";
 import { toMessage, toStored } from "../documents.ts";
 import { readValue } from "../json-value.ts";
+import { judgeOutput } from "../judging.ts";
 import type { CheckResult } from "../rules/check-result.ts";
 import type { Attestation } from "../rules/documents.ts";
 import { firstMissing } from "../store/attestations.ts";
@@ -26,14 +27,18 @@ export async function attestOutput(
   request: AttestOutputRequest,
   context: HandlerContext,
 ): Promise<AttestOutputResponse> {
-  const { store, checker } = verifier;
-  const { principal: caller } = await verifier.authority.identify(context);
+  const { store } = verifier;
+  const identity = await verifier.authority.identify(context);
   if (request.output === undefined) throw invalid("output", "is needed");
   const output = readValue(request.output, "output");
   const children = request.childAttestations;
   if (new Set(children).size !== children.length) throw invalid("child_attestations", "names one twice");
   const { hash } = canonicalOutput(verifier.engine, output.value);
-  const key: RequestKey = { caller, requestId: request.requestId, digest: digestOf(verifier, request, hash) };
+  const key: RequestKey = {
+    caller: identity.principal,
+    requestId: request.requestId,
+    digest: digestOf(verifier, request, hash),
+  };
 
   const before = await store.read((tx) => answeredBefore(tx, key));
   if (before !== undefined) return answer((await readAttestation(store, before)).attestation);
@@ -41,7 +46,13 @@ export async function attestOutput(
   const missing = await store.read((tx) => firstMissing(tx, children));
   if (missing !== undefined) throw attestationNotFound(missing);
 
-  const result = await checker.verify(known.judgement, output.text, context.signal);
+  const subject = { known, output: output.text, outputHash: hash, identity, signal: context.signal };
+  const { result, reviewId } = await judgeOutput(verifier, subject);
+  if (result === undefined) {
+    throw new DeputeError(ErrorReason.REVIEW_PENDING, "a person decides first", {
+      metadata: { review: reviewId },
+    });
+  }
   const attestation = sign(verifier, request, known, hash, result);
   const wanted = toStored(verifier.engine, "attestation", attestation, verifier.clock.now());
   const stored = await store.write(async (tx) => {

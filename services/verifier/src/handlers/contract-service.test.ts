@@ -92,10 +92,10 @@ test.each<[what: string, change: (contract: TaskContract) => TaskContract, reaso
 
 test.each<[what: string, parts: ContractParts, reason: string, field: string]>([
   [
-    "a method that is not run",
-    { verification: { method: "human_review" } },
+    "a judge that nobody configured",
+    { verification: { method: "llm_judge", judgePrompt: "{output}{contract}", passThreshold: 1 } },
     "INVALID_REQUEST",
-    "contract.verification.method",
+    "contract.verification.judge_model",
   ],
   [
     "an unknown check",

@@ -38,7 +38,7 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
 
   /** @throws DeputeError for a contract that could not be carried out */
   async function assertUsable(contract: TaskContract, signal: AbortSignal): Promise<void> {
-    await verifier.checker.compile(validateContract(contract, clock.now(), verifier.checks), signal);
+    await verifier.checker.compile(validateContract(contract, clock.now(), verifier.names), signal);
   }
 
   return {

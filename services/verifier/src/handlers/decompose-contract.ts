@@ -53,7 +53,7 @@ export async function decomposeContract(
   await assertMayDecompose(verifier, plan, request, context);
   const dependencies = validatePlan(plan);
   for (const [i, { contract }] of parts.entries()) {
-    const compilable = inPart(i, () => validateContract(contract, clock.now(), verifier.checks));
+    const compilable = inPart(i, () => validateContract(contract, clock.now(), verifier.names));
     await verifier.checker.compile(
       compilable.map((item) => ({ ...item, field: partField(i, item.field) })),
       context.signal,

@@ -7,9 +7,12 @@ import {
   type VerificationService,
 } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import { CanonicalError, canonicalJson, invalid } from "@depute/core";
+import { canonicalOutput } from "../attestations.ts";
 import { SCHEMA_LIMITS } from "../checker/schema-limits.ts";
 import { readValue } from "../json-value.ts";
+import { judgeOutput } from "../judging.ts";
 import type { VerificationSpec } from "../rules/documents.ts";
+import { isDeterministic } from "../rules/methods.ts";
 import type { Verifier } from "../verifier.ts";
 
 const METHODS: Record<VerificationSpec["method"], VerificationMethod> = {
@@ -21,19 +24,20 @@ const METHODS: Record<VerificationSpec["method"], VerificationMethod> = {
 };
 
 /** VerificationService (DelegateOS 6, 10.3). */
-export function verificationService({
-  contracts,
-  checker,
-  authority,
-}: Verifier): ServiceImpl<typeof VerificationService> {
+export function verificationService(verifier: Verifier): ServiceImpl<typeof VerificationService> {
+  const { contracts, checker, authority } = verifier;
   return {
     async checkOutput(request: CheckOutputRequest, context: HandlerContext) {
-      await authority.identify(context);
+      const identity = await authority.identify(context);
       if (request.output === undefined) throw invalid("output", "is needed");
-      const { text } = readValue(request.output, "output");
-      const { contract, judgement } = await contracts.get(request.contractId);
-      const result = await checker.verify(judgement, text, context.signal);
-      return { method: METHODS[contract.verification.method], result };
+      const { text, value } = readValue(request.output, "output");
+      const known = await contracts.get(request.contractId);
+      const { verification } = known.contract;
+      const outputHash = isDeterministic(verification) ? "" : canonicalOutput(verifier.engine, value).hash;
+      const subject = { known, output: text, outputHash, identity, signal: context.signal };
+      const { result, reviewId, cost } = await judgeOutput(verifier, subject);
+      const answer = { method: METHODS[verification.method], reviewId, judgeCostMicrocents: BigInt(cost) };
+      return result === undefined ? answer : { ...answer, result };
     },
 
     async checkSchema(request: CheckSchemaRequest, context: HandlerContext) {

@@ -12,8 +12,11 @@ import { canonicalOutput, readAttestation } from "../attestations.ts";
 import { schemaJudgementOf } from "../contract-book.ts";
 import { toDocument, toMessage } from "../documents.ts";
 import { assertOutputSize, readValue } from "../json-value.ts";
+import { judgeOutput } from "../judging.ts";
 import { findingsOf, outputFault, type Step } from "../rules/attestation-findings.ts";
+import type { CheckResult } from "../rules/check-result.ts";
 import type { Attestation } from "../rules/documents.ts";
+import { isDeterministic } from "../rules/methods.ts";
 import type { Verifier } from "../verifier.ts";
 
 const STEPS: Record<Step, AttestationStep> = {
@@ -30,22 +33,31 @@ export async function verifyAttestation(
   context: HandlerContext,
 ): Promise<VerifyAttestationResponse> {
   const { engine, checker } = verifier;
-  await verifier.authority.identify(context);
+  const identity = await verifier.authority.identify(context);
   const attestation = await subjectOf(verifier, request);
   const given = request.output === undefined ? undefined : readValue(request.output, "output").value;
-  const { contract, judgement } = await verifier.contracts.get(attestation.contractId);
+  const known = await verifier.contracts.get(attestation.contractId);
+  const { contract } = known;
 
   const verified = verifyObject(engine, "attestation", attestation);
   const { output, fault } = outputOf(verifier, attestation, given);
   const text = fault === undefined ? JSON.stringify(output) : undefined;
-  const judge = (by: string) => (text === undefined ? undefined : checker.verify(by, text, context.signal));
   // The text checks the output schema for schema_match only.
   const schema = contract.verification.method === "schema_match" ? schemaJudgementOf(contract) : undefined;
+  const judged = async (text: string): Promise<CheckResult> => {
+    const outputHash = isDeterministic(contract.verification) ? "" : canonicalOutput(engine, output).hash;
+    const subject = { known, output: text, outputHash, identity, signal: context.signal };
+    const { result, reviewId } = await judgeOutput(verifier, subject);
+    return result ?? { passed: false, details: `review ${reviewId} waits for a decision` };
+  };
   const findings = findingsOf({
     signatureFault: verified.ok ? undefined : verified.refusal.detail,
     outputFault: fault,
-    schema: schema === undefined ? undefined : await judge(schema),
-    verification: await judge(judgement),
+    schema:
+      schema === undefined || text === undefined
+        ? undefined
+        : await checker.verify(schema, text, context.signal),
+    verification: text === undefined ? undefined : await judged(text),
     costMicrocents: attestation.result.costMicrocents,
     maxBudgetMicrocents: contract.constraints.maxBudgetMicrocents,
   });

@@ -7,14 +7,14 @@ import { validateContract } from "./contract-validation.ts";
 import type { TaskContract, VerificationSpec } from "./documents.ts";
 import { MAX_SPEC_DEPTH } from "./spec-validation.ts";
 
-const registry = createDefaultRegistry(engines);
+const known = { checks: createDefaultRegistry(engines), hasJudge: (model: string) => model === "known" };
 const now = Date.UTC(2026, 0, 1);
 const V = "contract.verification";
 
 function validate(verification: VerificationSpec, change: Partial<TaskContract> = {}) {
   const contract = { ...contractBody({ verification }), signature: "", ...change };
   try {
-    return { found: validateContract(contract, now, registry) };
+    return { found: validateContract(contract, now, known) };
   } catch (error) {
     if (!(error instanceof DeputeError)) throw error;
     return { reason: reasonName(error.reason), field: error.violations[0]?.field };
@@ -42,12 +42,18 @@ const wide = (count: number): VerificationSpec => ({
 });
 
 test.each<[what: string, spec: VerificationSpec, field: string, reason?: string]>([
-  ["a method that is not run", { method: "llm_judge", judgePrompt: "p" }, `${V}.method`],
+  ["a judge without places in its rubric", { method: "llm_judge", judgePrompt: "p" }, `${V}.judge_prompt`],
   [
-    "a method that is not run, in a step",
-    { method: "composite", mode: "all_pass", steps: [step, { method: "human_review" }] },
-    `${V}.steps.steps[1].method`,
+    "a judge of a model that nobody has",
+    { method: "llm_judge", judgePrompt: "{output}{contract}", passThreshold: 1, judgeModel: "unknown" },
+    `${V}.judge_model`,
   ],
+  [
+    "a review whose judge is wrong, in a step",
+    { method: "composite", mode: "all_pass", steps: [step, { method: "human_review", judgePrompt: "p" }] },
+    `${V}.steps.steps[1].judge_prompt`,
+  ],
+  ["a review without time", { method: "human_review", reviewTimeoutMs: 0 }, `${V}.review_timeout_ms`],
   ["no name of a check", { method: "deterministic_check" }, `${V}.check_name`],
   [
     "an unknown check",

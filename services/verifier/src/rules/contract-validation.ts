@@ -1,7 +1,6 @@
 import { invalid, parseTime } from "@depute/core";
-import type { CheckFunctionRegistry } from "./check-registry.ts";
 import type { TaskContract } from "./documents.ts";
-import { type Compilable, validateSpec } from "./spec-validation.ts";
+import { type Compilable, type Known, validateSpec } from "./spec-validation.ts";
 
 /** How far in the future a document's own time may lie, in milliseconds: clocks differ. */
 export const MAX_CLOCK_SKEW_MS = 5 * 60_000;
@@ -14,18 +13,14 @@ export const MAX_CLOCK_SKEW_MS = 5 * 60_000;
  * @returns the schemas and patterns that still have to be compiled
  * @throws DeputeError INVALID_REQUEST or UNKNOWN_CHECK, with the field at fault
  */
-export function validateContract(
-  contract: TaskContract,
-  now: number,
-  registry: CheckFunctionRegistry,
-): Compilable[] {
+export function validateContract(contract: TaskContract, now: number, known: Known): Compilable[] {
   const created = timeOf(contract.createdAt, "contract.created_at");
   if (created > now + MAX_CLOCK_SKEW_MS) throw invalid("contract.created_at", "lies in the future");
   const deadline = timeOf(contract.constraints.deadline, "contract.constraints.deadline");
   if (deadline <= created) throw invalid("contract.constraints.deadline", "has to be after createdAt");
   return [
     { field: "contract.task.output_schema", schema: contract.task.outputSchema },
-    ...validateSpec(contract.verification, "contract.verification", registry),
+    ...validateSpec(contract.verification, "contract.verification", known),
   ];
 }
 

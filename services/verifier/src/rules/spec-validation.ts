@@ -2,6 +2,7 @@ import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { expectedResultParams, type ParamsFault } from "./check-params.ts";
 import type { CheckFunctionRegistry } from "./check-registry.ts";
 import type { VerificationSpec } from "./documents.ts";
+import { DEFAULT_JUDGE_MODEL, judgeFault } from "./judge.ts";
 
 /** Deepest nesting of composites; the contract's own verification is level 1. */
 export const MAX_SPEC_DEPTH = 8;
@@ -18,8 +19,16 @@ export interface Compilable {
   pattern?: { pattern: string; flags: string };
 }
 
+/** What a contract may refer to. */
+export interface Known {
+  /** The checks that there are. */
+  checks: CheckFunctionRegistry;
+  /** Whether there is a judge of a model. */
+  hasJudge(model: string): boolean;
+}
+
 interface Walk {
-  registry: CheckFunctionRegistry;
+  known: Known;
   found: Compilable[];
   steps: number;
 }
@@ -32,12 +41,8 @@ interface Walk {
  * @returns the schemas and patterns that still have to be compiled
  * @throws DeputeError INVALID_REQUEST or UNKNOWN_CHECK, with the field at fault
  */
-export function validateSpec(
-  spec: VerificationSpec,
-  field: string,
-  registry: CheckFunctionRegistry,
-): Compilable[] {
-  const walk: Walk = { registry, found: [], steps: 0 };
+export function validateSpec(spec: VerificationSpec, field: string, known: Known): Compilable[] {
+  const walk: Walk = { known, found: [], steps: 0 };
   visit(spec, field, 1, walk);
   return walk.found;
 }
@@ -56,24 +61,42 @@ function visit(spec: VerificationSpec, field: string, depth: number, walk: Walk)
     case "composite":
       visitComposite(spec, field, depth, walk);
       return;
+    case "llm_judge":
+      visitJudge(spec, field, walk);
+      return;
+    case "human_review":
+      if (spec.reviewTimeoutMs !== undefined && !(spec.reviewTimeoutMs >= 1)) {
+        throw invalid(`${field}.review_timeout_ms`, "at least a millisecond is needed");
+      }
+      // Without a rubric nobody decides after the time is over, and the output has not passed.
+      if (spec.judgePrompt !== undefined) visitJudge(spec, field, walk);
+      return;
     default:
       throw invalid(`${field}.method`, `${String(spec.method)} is not run by this verifier`);
+  }
+}
+
+function visitJudge(spec: VerificationSpec, field: string, { known }: Walk): void {
+  const fault = judgeFault(spec);
+  if (fault !== undefined) throw invalid(`${field}.${fault.member}`, fault.problem);
+  if (!known.hasJudge(spec.judgeModel ?? DEFAULT_JUDGE_MODEL)) {
+    throw invalid(`${field}.judge_model`, "no judge of that model is configured here");
   }
 }
 
 function visitCheck(spec: VerificationSpec, field: string, walk: Walk): void {
   const name = spec.checkName;
   if (name === undefined || name === "") throw invalid(`${field}.check_name`, "deterministic_check needs it");
-  if (!walk.registry.has(name)) {
+  if (!walk.known.checks.has(name)) {
     throw new DeputeError(ErrorReason.UNKNOWN_CHECK, `${field}.check_name: no check of that name`, {
       metadata: { check: name.slice(0, 64).toWellFormed() },
       violations: [
-        { field: `${field}.check_name`, description: `one of: ${walk.registry.list().join(", ")}` },
+        { field: `${field}.check_name`, description: `one of: ${walk.known.checks.list().join(", ")}` },
       ],
     });
   }
   const at = `${field}.check_params`;
-  const fault = walk.registry.paramsRule(name)(spec.checkParams);
+  const fault = walk.known.checks.paramsRule(name)(spec.checkParams);
   if (fault !== undefined) throw faultIn(at, fault);
   if (spec.expectedResult !== undefined) {
     const expected = expectedResultParams(spec.expectedResult);

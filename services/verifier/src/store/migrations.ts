@@ -97,4 +97,65 @@ export const migrations: readonly Migration[] = [
       DELETE FROM cursors;
     `,
   },
+  {
+    id: 4,
+    name: "reviews, judgements",
+    sql: `
+      CREATE TABLE reviews (
+        id TEXT PRIMARY KEY,
+        kind TEXT NOT NULL,
+        creator TEXT NOT NULL,
+        request_id TEXT NOT NULL,
+        digest TEXT NOT NULL,            -- of what the request asked for
+        subject TEXT NOT NULL,
+        title TEXT NOT NULL,
+        content TEXT,                    -- JSON
+        author TEXT NOT NULL,
+        reviewers TEXT NOT NULL,         -- JSON
+        escalation_reviewers TEXT NOT NULL,
+        escalation_ms BIGINT NOT NULL,
+        deadline_ms BIGINT NOT NULL,
+        create_ms BIGINT NOT NULL,
+        decision TEXT,                   -- null while nobody decided
+        decided_by TEXT,
+        reason TEXT,
+        decide_ms BIGINT,
+        UNIQUE (creator, request_id)
+      );
+      CREATE INDEX reviews_by_time ON reviews (create_ms, id);
+
+      CREATE TABLE review_readers (
+        principal TEXT NOT NULL,
+        review_id TEXT NOT NULL REFERENCES reviews (id),
+        create_ms BIGINT NOT NULL,
+        PRIMARY KEY (principal, create_ms, review_id)
+      );
+
+      CREATE TABLE review_changes (
+        sequence BIGINT PRIMARY KEY,     -- 1, 2, 3, ... without gaps
+        review_id TEXT NOT NULL REFERENCES reviews (id)
+      );
+
+      -- What a model made of an output, so that the same is not judged and paid twice.
+      CREATE TABLE judgements (
+        contract_id TEXT NOT NULL,
+        output_hash TEXT NOT NULL,
+        step TEXT NOT NULL,
+        result TEXT NOT NULL,            -- JSON of a check's result
+        cost BIGINT NOT NULL,
+        create_ms BIGINT NOT NULL,
+        PRIMARY KEY (contract_id, output_hash, step)
+      );
+
+      -- What judging cost, also where nothing came of it.
+      CREATE TABLE judge_charges (
+        place BIGINT PRIMARY KEY,
+        contract_id TEXT NOT NULL,
+        issuer TEXT NOT NULL,
+        cost BIGINT NOT NULL,
+        create_ms BIGINT NOT NULL
+      );
+      CREATE INDEX judge_charges_by_contract ON judge_charges (contract_id);
+    `,
+  },
 ];

@@ -9,6 +9,7 @@ import { createBus } from "@depute/bus";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
+import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import { ManualClock, reasonName, systemTimers } from "@depute/core";
 import { commonSettings, createLogger, fromConnectError, hostServices, readSettings } from "@depute/service";
@@ -78,6 +79,9 @@ export async function startPlatform(args: readonly string[] = [], tokens?: FakeT
     },
     get attestations() {
       return client(AttestationService);
+    },
+    get reviews() {
+      return client(ReviewService);
     },
     get log() {
       return client(LogService);

@@ -1,0 +1,200 @@
+import { fromJsonString } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import {
+  type CreateReviewRequest,
+  type DecideReviewRequest,
+  type GetReviewRequest,
+  ReviewKind as Kind,
+  type ListReviewsRequest,
+  type ReviewService,
+  ReviewVerdict,
+  ReviewState as State,
+  type WatchReviewsRequest,
+  type WithdrawReviewRequest,
+} from "@depute/contracts/depute/verifier/v1/review_service_pb";
+import {
+  DeputeError,
+  decodePageToken,
+  ErrorReason,
+  encodePageToken,
+  invalid,
+  pageSize,
+  toTimestamp,
+} from "@depute/core";
+import { follow, type Identity, mayActFor } from "@depute/service";
+import { readValue } from "../json-value.ts";
+import { REVIEW_TOPIC, reviewNotFound } from "../reviews.ts";
+import {
+  DEFAULT_REVIEW_TIMEOUT_MS,
+  mayRead,
+  type Review,
+  type ReviewKind,
+  type ReviewState,
+  stateOf,
+  type Verdict,
+} from "../rules/review.ts";
+import { getReview, getReviewContent, listChanges, listReviews } from "../store/reviews.ts";
+import type { Verifier } from "../verifier.ts";
+
+const KINDS: Record<ReviewKind, Kind> = {
+  human_review: Kind.HUMAN_REVIEW,
+  oversight: Kind.OVERSIGHT,
+  start_approval: Kind.START_APPROVAL,
+};
+
+const STATES: Record<ReviewState, State> = {
+  pending: State.PENDING,
+  approved: State.APPROVED,
+  changes_requested: State.CHANGES_REQUESTED,
+  rejected: State.REJECTED,
+  withdrawn: State.WITHDRAWN,
+  timed_out: State.TIMED_OUT,
+};
+
+const VERDICTS: Partial<Record<ReviewVerdict, Verdict>> = {
+  [ReviewVerdict.APPROVED]: "approved",
+  [ReviewVerdict.CHANGES_REQUESTED]: "changes_requested",
+  [ReviewVerdict.REJECTED]: "rejected",
+};
+
+/** Reviews that are looked at for one page, so that a filter which keeps few does not read the whole queue at once. */
+const MAX_LOOKED_AT = 2000;
+const POLL_MS = 5_000;
+
+/** ReviewService (DelegateOS 6.6; CAP's overseer; Agenta's approval before start). */
+export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewService> {
+  const { store, clock, timers, bus, authority, reviews, stopping } = verifier;
+  const sees = (identity: Identity, review: Review) =>
+    identity.local || mayRead(review, identity.principal, clock.now());
+
+  return {
+    async createReview(request: CreateReviewRequest, context: HandlerContext) {
+      const identity = await authority.identify(context);
+      if (!identity.local) {
+        throw new DeputeError(
+          ErrorReason.CALLER_NOT_ALLOWED,
+          "reviews are created by the platform's services",
+        );
+      }
+      const kind = wordOf(KINDS, request.kind);
+      if (kind === undefined) throw invalid("kind", "is needed");
+      const content = request.content === undefined ? undefined : readValue(request.content, "content").text;
+      const review = await reviews.create({
+        requestId: request.requestId,
+        kind,
+        creator: identity.principal,
+        subject: request.subject,
+        title: request.title,
+        author: request.author,
+        reviewers: request.reviewers,
+        escalationReviewers: request.escalationReviewers,
+        timeoutMs: Number(request.timeoutSeconds) * 1000 || DEFAULT_REVIEW_TIMEOUT_MS,
+        escalateAfterMs: Number(request.escalateAfterSeconds) * 1000 || undefined,
+        content,
+      });
+      return { review: toMessage(review, clock.now()) };
+    },
+
+    async getReview({ id }: GetReviewRequest, context: HandlerContext) {
+      const identity = await authority.identify(context);
+      return store.read(async (tx) => {
+        const review = await getReview(tx, id);
+        if (review === undefined || !sees(identity, review)) throw reviewNotFound(id);
+        const content = await getReviewContent(tx, id);
+        const message = toMessage(review, clock.now());
+        return {
+          review:
+            content === undefined ? message : { ...message, content: fromJsonString(ValueSchema, content) },
+        };
+      });
+    },
+
+    async listReviews(request: ListReviewsRequest, context: HandlerContext) {
+      const identity = await authority.identify(context);
+      const reader = request.reviewer || (identity.local ? undefined : identity.principal);
+      const { kind, state } = request;
+      const filters = { list: "reviews", reader, kind, state };
+      const after = decodePageToken(request.pageToken, filters);
+      if (reader !== undefined && !mayActFor(identity, reader)) return { reviews: [], nextPageToken: "" };
+      const size = pageSize(request.pageSize);
+      const now = clock.now();
+      const rows = await store.read((tx) => listReviews(tx, reader, MAX_LOOKED_AT, after));
+      const kept: Review[] = [];
+      let last: Review | undefined;
+      for (const review of rows) {
+        if (kept.length === size) break;
+        last = review;
+        if (reader !== undefined && !mayRead(review, reader, now)) continue;
+        if (kind !== Kind.UNSPECIFIED && KINDS[review.kind] !== kind) continue;
+        if (state !== State.UNSPECIFIED && STATES[stateOf(review, now)] !== state) continue;
+        kept.push(review);
+      }
+      const more = last !== undefined && (last !== rows.at(-1) || rows.length === MAX_LOOKED_AT);
+      return {
+        reviews: kept.map((review) => toMessage(review, now)),
+        nextPageToken: more && last !== undefined ? encodePageToken([last.createTime, last.id], filters) : "",
+      };
+    },
+
+    async *watchReviews(request: WatchReviewsRequest, context: HandlerContext) {
+      const identity = await authority.identify(context);
+      const changes = follow({
+        read: (after, limit) => store.read((tx) => listChanges(tx, after, limit)),
+        position: ({ sequence }) => sequence,
+        after: Number(request.afterSequence),
+        wake: (listener) => bus.subscribe(REVIEW_TOPIC, listener),
+        pollMs: POLL_MS,
+        timers,
+        signal: AbortSignal.any([context.signal, stopping]),
+      });
+      for await (const { sequence, reviewId } of changes) {
+        const review = await store.read((tx) => getReview(tx, reviewId));
+        if (review === undefined || !sees(identity, review)) continue;
+        yield { sequence: BigInt(sequence), review: toMessage(review, clock.now()) };
+      }
+    },
+
+    async decideReview(request: DecideReviewRequest, context: HandlerContext) {
+      const identity = await authority.identify(context);
+      const verdict = VERDICTS[request.verdict];
+      if (verdict === undefined) throw invalid("verdict", "is needed");
+      const reviewer = request.reviewer || identity.principal;
+      if (!mayActFor(identity, reviewer)) {
+        throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller is not that reviewer");
+      }
+      const review = await reviews.decide(request.id, { verdict, reviewer, reason: request.reason });
+      return { review: toMessage(review, clock.now()) };
+    },
+
+    async withdrawReview({ id, reason }: WithdrawReviewRequest, context: HandlerContext) {
+      const { principal } = await authority.identify(context);
+      return { review: toMessage(await reviews.withdraw(id, principal, reason), clock.now()) };
+    },
+  };
+}
+
+function wordOf<Word extends string>(words: Record<Word, number>, value: number): Word | undefined {
+  return (Object.keys(words) as Word[]).find((word) => words[word] === value);
+}
+
+function toMessage(review: Review, now: number) {
+  const { decideTime, escalationReviewers } = review;
+  return {
+    id: review.id,
+    kind: KINDS[review.kind],
+    state: STATES[stateOf(review, now)],
+    subject: review.subject,
+    title: review.title,
+    author: review.author,
+    reviewers: [...review.reviewers],
+    escalationReviewers: [...escalationReviewers],
+    deadlineTime: toTimestamp(review.deadline),
+    creator: review.creator,
+    createTime: toTimestamp(review.createTime),
+    decidedBy: review.decidedBy ?? "",
+    reason: review.reason ?? "",
+    ...(escalationReviewers.length > 0 && { escalationTime: toTimestamp(review.escalationTime) }),
+    ...(decideTime !== undefined && { decideTime: toTimestamp(decideTime) }),
+  };
+}

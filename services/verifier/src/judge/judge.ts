@@ -1,0 +1,110 @@
+import { DeputeError, ErrorReason, type Timers } from "@depute/core";
+import type { Logger } from "@depute/service";
+import { CheckNotRun, type CheckResult } from "../rules/check-result.ts";
+import type { TaskContract, VerificationSpec } from "../rules/documents.ts";
+import {
+  type JudgeReply,
+  judgePrompt,
+  judgeSpecOf,
+  parseReply,
+  SPREAD_WARNING,
+  spreadOf,
+  verdictOf,
+} from "../rules/judge.ts";
+import { askModel } from "./ask.ts";
+import type { JudgeEndpoint } from "./config.ts";
+
+export interface JudgeOptions {
+  readonly judges: ReadonlyMap<string, JudgeEndpoint>;
+  /** Milliseconds for one answer of a model. */
+  readonly timeoutMs: number;
+  /** Questions that are open at once. */
+  readonly maxOpen: number;
+  /** Questions that may wait. */
+  readonly maxWaiting: number;
+  readonly timers: Timers;
+  readonly log: Logger;
+}
+
+export interface Judged {
+  /** Undefined when the judging was not carried out; `problem` then says why. */
+  result: CheckResult | undefined;
+  problem: string;
+  /** Microcents, also when there is no result. */
+  cost: number;
+}
+
+/** Asks models what an output is worth (DelegateOS 6.5). */
+export class Judge {
+  readonly #options: JudgeOptions;
+  readonly #waiting: (() => void)[] = [];
+  #open = 0;
+
+  constructor(options: JudgeOptions) {
+    this.#options = options;
+  }
+
+  /** Whether an endpoint for a model is configured. */
+  has(model: string): boolean {
+    return this.#options.judges.has(model);
+  }
+
+  /** @param output JSON of the output. @throws DeputeError LIMIT_EXCEEDED; CheckNotRun for a model without endpoint */
+  async judge(
+    contract: TaskContract,
+    spec: VerificationSpec,
+    output: string,
+    signal: AbortSignal,
+  ): Promise<Judged> {
+    const wanted = judgeSpecOf(spec);
+    const endpoint = this.#options.judges.get(wanted.model);
+    if (endpoint === undefined) throw new CheckNotRun(`no judge of the model ${wanted.model} is configured`);
+    const prompt = judgePrompt(contract, output, wanted.rubric);
+    const question = { model: wanted.model, temperature: wanted.temperature, prompt };
+    // Independent of one another, so all at once as far as there is room.
+    const answers = await Promise.all(
+      Array.from({ length: wanted.evaluations }, () => this.#ask(endpoint, question, signal)),
+    );
+    const cost = answers.reduce((sum, answer) => sum + answer.cost, 0);
+    const replies = answers.map(({ text }) => (text === undefined ? undefined : parseReply(text)));
+    const usable = replies.filter((reply): reply is JudgeReply => reply !== undefined);
+    if (usable.length < wanted.evaluations) {
+      const problem =
+        answers.find((answer) => answer.problem !== undefined)?.problem ?? "an answer that is no score";
+      this.#options.log.warn(
+        { contract: contract.id, model: wanted.model, problem },
+        "a judge did not answer",
+      );
+      return { result: undefined, problem, cost };
+    }
+    const spread = spreadOf(usable);
+    if (spread > SPREAD_WARNING) {
+      this.#options.log.warn({ contract: contract.id, model: wanted.model, spread }, "the judges differ");
+    }
+    return { result: verdictOf(usable, wanted), problem: "", cost };
+  }
+
+  async #ask(endpoint: JudgeEndpoint, question: Parameters<typeof askModel>[1], signal: AbortSignal) {
+    const { maxOpen, maxWaiting, timeoutMs, timers } = this.#options;
+    if (this.#open >= maxOpen) {
+      if (this.#waiting.length >= maxWaiting) {
+        throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "too many questions to judges wait", {
+          metadata: { limit: "waiting_judges", max: String(maxWaiting) },
+        });
+      }
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+    this.#open += 1;
+    const limit = new AbortController();
+    const cancel = timers.after(timeoutMs, () => limit.abort());
+    try {
+      if (signal.aborted) return { text: undefined, cost: 0, problem: "the caller is gone" };
+      // A question that was sent is paid for, so a caller who leaves does not end it.
+      return await askModel(endpoint, question, limit.signal);
+    } finally {
+      cancel();
+      this.#open -= 1;
+      this.#waiting.shift()?.();
+    }
+  }
+}

@@ -1,0 +1,209 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ReviewState, ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { VerificationSpec } from "./rules/documents.ts";
+import { delegator, signedContract, worker } from "./testing/contracts.ts";
+import { type FakeModel, fakeModel } from "./testing/fake-model.ts";
+import { as, message, type Platform, refusal, startPlatform, value } from "./testing/platform.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "depute-judges-"));
+let model: FakeModel;
+let platform: Platform;
+beforeAll(async () => {
+  model = await fakeModel();
+  const key = join(folder, "key");
+  writeFileSync(key, "secret\n");
+  const judges = join(folder, "judges.json");
+  const price = { inputMicrocentsPerMillion: 1_000_000, outputMicrocentsPerMillion: 10_000_000 };
+  writeFileSync(
+    judges,
+    JSON.stringify([
+      {
+        models: ["claude-sonnet-4-20250514"],
+        style: "anthropic",
+        url: `http://${model.host}/anthropic`,
+        keyFile: key,
+        ...price,
+      },
+      { models: ["other"], style: "openai", url: `http://${model.host}/openai`, keyFile: key, ...price },
+    ]),
+  );
+  platform = await startPlatform([
+    ...["--verifier-judges", judges, "--verifier-outbound-hosts", model.host],
+    ...["--verifier-judge-timeout", "500ms", "--verifier-judges-at-once", "1"],
+  ]);
+});
+afterAll(async () => {
+  await platform.stop();
+  await model.stop();
+  rmSync(folder, { recursive: true });
+});
+beforeEach(() => model.answer());
+
+const judge = (change: Partial<VerificationSpec> = {}): VerificationSpec => ({
+  method: "llm_judge",
+  judgePrompt: "How good is {output} for {contract}?",
+  passThreshold: 0.7,
+  ...change,
+});
+const agree = async (verification: VerificationSpec, maxBudgetMicrocents = 1_000_000) =>
+  (await platform.agree({ verification, outputSchema: true, maxBudgetMicrocents })).id;
+const check = (contractId: string, output = "fine", options?: ReturnType<typeof as>) =>
+  platform.verification.checkOutput({ contractId, output: value(output) }, options);
+
+test("a model judges: three times, the median counts, its cost is told", async () => {
+  const contractId = await agree(judge());
+  model.answer(0.9, 0.1, 0.8);
+  const { result, judgeCostMicrocents } = await check(contractId);
+  expect(result).toMatchObject({ passed: true, score: 0.8 });
+  expect(result?.details).toContain("differ by 0.80");
+  // 100 tokens in at 1 and 10 out at 10 microcents, three times.
+  expect(judgeCostMicrocents).toBe(600n);
+  expect(model.asked).toHaveLength(3);
+  const [{ path, headers, body } = { path: "", headers: {}, body: undefined }] = model.asked;
+  expect([path, headers["x-api-key"], headers["anthropic-version"]]).toEqual([
+    "/anthropic",
+    "secret",
+    "2023-06-01",
+  ]);
+  expect(body).toMatchObject({ model: "claude-sonnet-4-20250514", temperature: 0 });
+  expect(body?.messages[0]?.content).toContain('## Agent Output\n"fine"');
+});
+
+test("an endpoint of the other style", async () => {
+  const contractId = await agree(judge({ judgeModel: "other", judgeTemperature: 0.5, evaluations: 1 }));
+  model.answer(0.6);
+  expect((await check(contractId)).result).toMatchObject({ passed: false, score: 0.6 });
+  expect(model.asked[0]).toMatchObject({
+    path: "/openai",
+    headers: { authorization: "Bearer secret" },
+    body: { model: "other", temperature: 0.5 },
+  });
+});
+
+test("the same output is judged and paid once", async () => {
+  const contractId = await agree(judge({ evaluations: 1 }));
+  model.answer(0.2, 0.9);
+  const first = await check(contractId);
+  expect(await check(contractId)).toEqual(first);
+  expect(model.asked).toHaveLength(1);
+  expect((await check(contractId, "another")).result?.passed).toBe(true);
+});
+
+test.each<[what: string, ...replies: Parameters<FakeModel["answer"]>]>([
+  ["does not answer in time", 1, "hang", 1],
+  ["answers something else", 1, 1, "It is good: 1.0"],
+  ["refuses", { status: 500 }, 1, 1],
+  ["sends elsewhere", { status: 307, headers: { location: "http://127.0.0.1:1/" } }, 1, 1],
+])("a model that %s has not passed anything, and is asked anew", async (_, ...replies) => {
+  const contractId = await agree(judge());
+  model.answer(...replies);
+  const { result } = await check(contractId);
+  expect(result).toMatchObject({ passed: false, score: 0 });
+  expect(result?.details).toContain("could not be checked");
+  model.answer(1, 1, 1);
+  expect((await check(contractId)).result?.passed).toBe(true);
+});
+
+test("who does not pay may not have it judged; what was judged he may read", async () => {
+  const contractId = await agree(judge({ evaluations: 1 }));
+  expect(await refusal(check(contractId, "fine", as(worker)))).toMatchObject({
+    reason: "CALLER_NOT_ALLOWED",
+  });
+  expect(model.asked).toHaveLength(0);
+  const judged = await check(contractId, "fine", as(delegator));
+  expect(await check(contractId, "fine", as(worker))).toEqual(judged);
+});
+
+test("judging ends when it has cost the contract's budget", async () => {
+  const contractId = await agree(judge({ evaluations: 1 }), 300);
+  await check(contractId, "one");
+  await check(contractId, "two");
+  expect(await refusal(check(contractId, "three"))).toMatchObject({
+    reason: "BUDGET_EXCEEDED",
+    metadata: { needed: "400", allowed: "300" },
+  });
+  expect(model.asked).toHaveLength(2);
+});
+
+test("in a composite cheap steps come first, and a failed one spares the model", async () => {
+  const steps = [
+    {
+      method: "deterministic_check",
+      checkName: "string_length",
+      checkParams: { min: 3 },
+    },
+    judge({ evaluations: 1 }),
+  ] satisfies VerificationSpec[];
+  const contractId = await agree({ method: "composite", mode: "all_pass", steps });
+  expect((await check(contractId, "no")).result?.details).toContain("Step 0 failed");
+  expect(model.asked).toHaveLength(0);
+  expect((await check(contractId, "long")).result?.passed).toBe(true);
+  const weighted = await agree({ method: "composite", mode: "weighted", weights: [0.5, 0.5], steps });
+  model.answer(0.5);
+  expect((await check(weighted, "long")).result).toMatchObject({ passed: true, score: 0.75 });
+});
+
+test.each<[what: string, change: Partial<VerificationSpec>, field: string]>([
+  ["of an unknown model", { judgeModel: "none" }, "contract.verification.judge_model"],
+  ["without places", { judgePrompt: "good?" }, "contract.verification.judge_prompt"],
+])("a judge %s is refused when the contract is made", async (_, change, field) => {
+  const contract = message(signedContract({ verification: judge(change) }));
+  expect(await refusal(platform.contracts.createContract({ contract }))).toMatchObject({
+    reason: "INVALID_REQUEST",
+    fields: [field],
+  });
+});
+
+test("a person decides: the output waits in the queue, and then has its result", async () => {
+  const contractId = await agree({ method: "human_review" });
+  const { reviewId, result } = await check(contractId, "look");
+  expect(result).toBeUndefined();
+  expect((await check(contractId, "look")).reviewId).toBe(reviewId);
+  const attest = () =>
+    platform.attestations.attestOutput({
+      requestId: "human",
+      contractId,
+      delegationId: "del_0123456789ab",
+      output: value("look"),
+    });
+  expect(await refusal(attest())).toMatchObject({ reason: "REVIEW_PENDING", metadata: { review: reviewId } });
+  const { review } = await platform.reviews.getReview({ id: reviewId }, as(delegator));
+  expect(review?.content).toEqual(value("look"));
+  expect(
+    await refusal(
+      platform.reviews.decideReview({ id: reviewId, verdict: ReviewVerdict.APPROVED }, as(worker)),
+    ),
+  ).toMatchObject({ reason: "REVIEW_NOT_FOUND" });
+  await platform.reviews.decideReview({ id: reviewId, verdict: ReviewVerdict.APPROVED }, as(delegator));
+  expect((await check(contractId, "look")).result).toMatchObject({ passed: true, score: 1 });
+  expect((await attest()).attestation?.result?.verificationOutcome).toMatchObject({
+    method: "human_review",
+    passed: true,
+  });
+});
+
+test("what a person turned down has not passed", async () => {
+  const contractId = await agree({ method: "human_review" });
+  const { reviewId } = await check(contractId);
+  const decision = { id: reviewId, verdict: ReviewVerdict.REJECTED, reason: "wrong" };
+  await platform.reviews.decideReview(decision, as(delegator));
+  expect((await check(contractId)).result).toMatchObject({ passed: false, details: "rejected: wrong" });
+});
+
+test("when nobody decides in time, the model does where there is a rubric", async () => {
+  const rubric = { judgePrompt: "{output} {contract}", passThreshold: 0.5, evaluations: 1 };
+  const withModel = await agree({ method: "human_review", ...rubric });
+  const without = await agree({ method: "human_review" });
+  const [first, second] = [await check(withModel), await check(without)];
+  platform.clock.advance(24 * 3_600_000);
+  model.answer(0.6);
+  expect((await check(withModel)).result).toMatchObject({ passed: true, score: 0.6 });
+  expect((await check(without)).result).toMatchObject({ passed: false, score: 0 });
+  for (const { reviewId } of [first, second]) {
+    const { review } = await platform.reviews.getReview({ id: reviewId });
+    expect(review?.state).toBe(ReviewState.TIMED_OUT);
+  }
+});

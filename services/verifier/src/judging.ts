@@ -1,0 +1,201 @@
+import { DeputeError, ErrorReason } from "@depute/core";
+import { type Identity, mayActFor } from "@depute/service";
+import type { KnownContract } from "./contract-book.ts";
+import type { WantedReview } from "./reviews.ts";
+import { CheckNotRun, type CheckResult, shorten } from "./rules/check-result.ts";
+import { judgeSteps } from "./rules/composite.ts";
+import type { TaskContract, VerificationSpec } from "./rules/documents.ts";
+import { isDeterministic } from "./rules/methods.ts";
+import { type Review, stateOf } from "./rules/review.ts";
+import { chargesOf, getJudgement, insertCharge, insertJudgement } from "./store/judgements.ts";
+import { getRequestedReview } from "./store/reviews.ts";
+import type { Verifier } from "./verifier.ts";
+
+/** What came of judging an output. */
+export interface Verdict {
+  /** Undefined while a person has to decide. */
+  result: CheckResult | undefined;
+  /** The review that is waited for. */
+  reviewId: string;
+  /** What models cost for this output, in microcents, now or when it was judged before. */
+  cost: number;
+}
+
+/** What is judged, for whom. */
+export interface Subject {
+  known: KnownContract;
+  /** JSON of the output, as the caller's checks see it. */
+  output: string;
+  outputHash: string;
+  identity: Identity;
+  signal: AbortSignal;
+}
+
+/**
+ * Judges an output by its contract, whatever the method. What is deterministic runs in the checker; models and people
+ * are asked from here, each once for the same output.
+ *
+ * @throws DeputeError as WorkerPool.run; CALLER_NOT_ALLOWED, BUDGET_EXCEEDED, LIMIT_EXCEEDED
+ */
+export async function judgeOutput(verifier: Verifier, subject: Subject): Promise<Verdict> {
+  const { contract, judgement } = subject.known;
+  if (isDeterministic(contract.verification)) {
+    const result = await verifier.checker.verify(judgement, subject.output, subject.signal);
+    return { result, reviewId: "", cost: 0 };
+  }
+  return judgeSpec(verifier, subject, contract.verification, "");
+}
+
+async function judgeSpec(
+  verifier: Verifier,
+  subject: Subject,
+  spec: VerificationSpec,
+  step: string,
+): Promise<Verdict> {
+  const { contract } = subject.known;
+  if (isDeterministic(spec)) {
+    const judgement = JSON.stringify({ verification: spec, outputSchema: contract.task.outputSchema });
+    const result = await verifier.checker.verify(judgement, subject.output, subject.signal);
+    return { result, reviewId: "", cost: 0 };
+  }
+  try {
+    switch (spec.method) {
+      case "llm_judge":
+        return await byModel(verifier, subject, spec, step);
+      case "human_review":
+        return await byPerson(verifier, subject, spec, step);
+      default:
+        return await byComposite(verifier, subject, spec, step);
+    }
+  } catch (error) {
+    if (!(error instanceof CheckNotRun)) throw error;
+    return failing(error.message, 0);
+  }
+}
+
+async function byComposite(
+  verifier: Verifier,
+  subject: Subject,
+  spec: VerificationSpec,
+  step: string,
+): Promise<Verdict> {
+  const results = new Map<VerificationSpec, CheckResult>();
+  let cost = 0;
+  let reviewId = "";
+  for (const [i, part] of (spec.steps ?? []).entries()) {
+    const verdict = await judgeSpec(verifier, subject, part, step === "" ? String(i) : `${step}.${i}`);
+    cost += verdict.cost;
+    if (verdict.result !== undefined) results.set(part, verdict.result);
+    else reviewId ||= verdict.reviewId;
+    // all_pass goes no further than its first step that has not passed, and so costs nobody more.
+    if (spec.mode === "all_pass" && verdict.result?.passed !== true) break;
+  }
+  if (reviewId !== "") return { result: undefined, reviewId, cost };
+  const run = (part: VerificationSpec) => {
+    const result = results.get(part);
+    if (result === undefined) throw new CheckNotRun("a step was not run");
+    return result;
+  };
+  return { result: judgeSteps(spec, run), reviewId: "", cost };
+}
+
+async function byModel(
+  { store, judge, clock }: Verifier,
+  { known, output, outputHash, identity, signal }: Subject,
+  spec: VerificationSpec,
+  step: string,
+): Promise<Verdict> {
+  const { contract } = known;
+  const key = { contractId: contract.id, outputHash, step };
+  const before = await store.read((tx) => getJudgement(tx, key));
+  if (before !== undefined) return { ...before, reviewId: "" };
+  if (!mayActFor(identity, contract.issuer)) {
+    throw new DeputeError(
+      ErrorReason.CALLER_NOT_ALLOWED,
+      "judging costs the contract's issuer, who has to ask for it",
+    );
+  }
+  await assertAffordable(store, contract);
+  const { result, problem, cost } = await judge.judge(contract, spec, output, signal);
+  const now = clock.now();
+  await store.write(async (tx) => {
+    if (result !== undefined) await insertJudgement(tx, key, result, cost, now);
+    if (cost > 0) await insertCharge(tx, { contractId: contract.id, issuer: contract.issuer, cost }, now);
+  });
+  return result === undefined ? failing(problem, cost) : { result, reviewId: "", cost };
+}
+
+/** Judging may cost as much as the work itself, and then no more. */
+async function assertAffordable(store: Verifier["store"], { id, constraints }: TaskContract): Promise<void> {
+  const spent = await store.read((tx) => chargesOf(tx, id));
+  const allowed = constraints.maxBudgetMicrocents;
+  if (spent === 0 || spent < allowed) return;
+  throw new DeputeError(ErrorReason.BUDGET_EXCEEDED, "judging this contract's outputs has cost its budget", {
+    metadata: { needed: String(spent), allowed: String(allowed), unit: "microcents" },
+  });
+}
+
+async function byPerson(
+  verifier: Verifier,
+  subject: Subject,
+  spec: VerificationSpec,
+  step: string,
+): Promise<Verdict> {
+  const { store, reviews, clock, reviewTimeoutMs, reviewers } = verifier;
+  const { contract } = subject.known;
+  const creator = verifier.keypair.principal.id;
+  const requestId = `${contract.id} ${subject.outputHash} ${step}`;
+  // Looked up first: a setting that changed since makes no other review of it.
+  const known = await store.read((tx) => getRequestedReview(tx, creator, requestId));
+  const wanted: WantedReview = {
+    requestId,
+    kind: "human_review",
+    creator,
+    subject: `${contract.id} ${subject.outputHash}`,
+    title: contract.task.title,
+    author: "",
+    reviewers: [...new Set([contract.issuer, ...reviewers])],
+    escalationReviewers: [],
+    timeoutMs: spec.reviewTimeoutMs ?? reviewTimeoutMs,
+    content: subject.output,
+  };
+  const review = known ?? (await reviews.create(wanted));
+  return settled(verifier, subject, spec, step, review, clock.now());
+}
+
+async function settled(
+  verifier: Verifier,
+  subject: Subject,
+  spec: VerificationSpec,
+  step: string,
+  review: Review,
+  now: number,
+): Promise<Verdict> {
+  const state = stateOf(review, now);
+  switch (state) {
+    case "pending":
+      return { result: undefined, reviewId: review.id, cost: 0 };
+    case "approved":
+      return {
+        result: { passed: true, score: 1, details: shorten(`approved by ${review.decidedBy ?? ""}`) },
+        reviewId: "",
+        cost: 0,
+      };
+    case "timed_out":
+      // A contract without a rubric has nothing that a model could judge by.
+      if (spec.judgePrompt === undefined) return failing("nobody decided in time", 0);
+      return byModel(verifier, subject, { ...spec, method: "llm_judge" }, step);
+    default:
+      return {
+        result: { passed: false, score: 0, details: shorten(`${state}: ${review.reason ?? ""}`) },
+        reviewId: "",
+        cost: 0,
+      };
+  }
+}
+
+/** A judging that was not carried out has not passed. */
+function failing(problem: string, cost: number): Verdict {
+  const details = shorten(`could not be checked: ${problem}`);
+  return { result: { passed: false, score: 0, details }, reviewId: "", cost };
+}

@@ -1,0 +1,115 @@
+import type { Bus } from "@depute/bus";
+import { type Clock, canonicalBytes, DeputeError, ErrorReason, encodeBase64Url, newId } from "@depute/core";
+import type { CryptoEngine } from "@depute/dct";
+import type { Store } from "@depute/store";
+import { type Decision, decide, mayRead, type Review, validateReview, withdraw } from "./rules/review.ts";
+import {
+  getRequestedReview,
+  getReview,
+  insertReview,
+  type StoredReview,
+  updateReview,
+} from "./store/reviews.ts";
+
+/** Wakes those who watch reviews; the key is the review's id. */
+export const REVIEW_TOPIC = "reviews";
+
+/** What is wanted of a new review. Times are milliseconds since the Unix epoch. */
+export interface WantedReview extends Omit<Review, "id" | "createTime" | "deadline" | "escalationTime"> {
+  requestId: string;
+  /** How long there is for a decision, in milliseconds. */
+  timeoutMs: number;
+  /** When others join, in milliseconds from now; half of the time there is when absent. */
+  escalateAfterMs?: number | undefined;
+  /** JSON of what is reviewed. */
+  content: string | undefined;
+}
+
+/** The one queue of what waits for a decision. */
+export class Reviews {
+  readonly #store: Store;
+  readonly #bus: Bus;
+  readonly #clock: Clock;
+  readonly #engine: CryptoEngine;
+
+  constructor(store: Store, bus: Bus, clock: Clock, engine: CryptoEngine) {
+    this.#store = store;
+    this.#bus = bus;
+    this.#clock = clock;
+    this.#engine = engine;
+  }
+
+  /**
+   * Puts a review into the queue; the one that is there already for the same request.
+   *
+   * @throws DeputeError REQUEST_ID_REUSED, CONFLICT_OF_INTEREST, INVALID_REQUEST
+   */
+  async create(wanted: WantedReview): Promise<StoredReview> {
+    const now = this.#clock.now();
+    const { timeoutMs, escalateAfterMs = Math.floor(timeoutMs / 2), content, ...rest } = wanted;
+    const digest = this.#digest(wanted);
+    const review: StoredReview = {
+      ...rest,
+      id: newId(),
+      digest,
+      createTime: now,
+      deadline: now + timeoutMs,
+      escalationTime: now + escalateAfterMs,
+    };
+    validateReview(review);
+    return this.#store.write(async (tx) => {
+      const known = await getRequestedReview(tx, wanted.creator, wanted.requestId);
+      if (known !== undefined && known.digest !== digest) {
+        throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id came with another body before", {
+          metadata: { request_id: wanted.requestId },
+          violations: [{ field: "request_id", description: "used with another body" }],
+        });
+      }
+      if (known !== undefined) return known;
+      await insertReview(tx, review, content);
+      tx.afterCommit(() => this.#bus.publish(REVIEW_TOPIC, review.id));
+      return review;
+    });
+  }
+
+  /**
+   * Decides a review that this reader may know of.
+   *
+   * @throws DeputeError REVIEW_NOT_FOUND and those of `decide`
+   */
+  decide(id: string, decision: Decision): Promise<Review> {
+    return this.#change(id, decision.reviewer, (review, now) => decide(review, decision, now));
+  }
+
+  /** @throws DeputeError REVIEW_NOT_FOUND, CALLER_NOT_ALLOWED, REVIEW_CLOSED */
+  withdraw(id: string, by: string, reason: string): Promise<Review> {
+    return this.#change(id, by, (review, now) => {
+      if (review.creator === by) return withdraw(review, by, reason, now);
+      throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only who created a review takes it back");
+    });
+  }
+
+  #change(id: string, by: string, change: (review: Review, now: number) => Review): Promise<Review> {
+    return this.#store.write(async (tx) => {
+      const now = this.#clock.now();
+      const review = await getReview(tx, id);
+      // Somebody's own work is told from a review that is not there: its author learns that he may not.
+      if (review === undefined || !(mayRead(review, by, now) || review.author === by))
+        throw reviewNotFound(id);
+      const changed = change(review, now);
+      if (changed === review) return review;
+      await updateReview(tx, changed);
+      tx.afterCommit(() => this.#bus.publish(REVIEW_TOPIC, id));
+      return changed;
+    });
+  }
+
+  #digest({ creator: _, requestId: __, ...body }: WantedReview): string {
+    const plain = JSON.parse(JSON.stringify(body)) as unknown;
+    return encodeBase64Url(this.#engine.blake2b256(canonicalBytes(plain)));
+  }
+}
+
+export function reviewNotFound(id: string): DeputeError {
+  return new DeputeError(ErrorReason.REVIEW_NOT_FOUND, "no such review", { metadata: { review: id } });
+}

@@ -1,0 +1,57 @@
+import type { ReadTx, WriteTx } from "@depute/store";
+import type { CheckResult } from "../rules/check-result.ts";
+
+/** One judging: an output under one step of a contract. */
+export interface JudgementKey {
+  contractId: string;
+  outputHash: string;
+  /** Where the step stands in the contract's verification: "" or "0", "0.1". */
+  step: string;
+}
+
+export async function getJudgement(
+  tx: ReadTx,
+  { contractId, outputHash, step }: JudgementKey,
+): Promise<{ result: CheckResult; cost: number } | undefined> {
+  const row = await tx.get<{ result: string; cost: number }>(
+    "SELECT result, cost FROM judgements WHERE contract_id = ? AND output_hash = ? AND step = ?",
+    [contractId, outputHash, step],
+  );
+  return row === undefined ? undefined : { result: JSON.parse(row.result) as CheckResult, cost: row.cost };
+}
+
+export async function insertJudgement(
+  tx: WriteTx,
+  { contractId, outputHash, step }: JudgementKey,
+  result: CheckResult,
+  cost: number,
+  now: number,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO judgements (contract_id, output_hash, step, result, cost, create_ms) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT (contract_id, output_hash, step) DO NOTHING`,
+    [contractId, outputHash, step, JSON.stringify(result), cost, now],
+  );
+}
+
+/** Writes down what judging cost, for the contract's issuer. */
+export async function insertCharge(
+  tx: WriteTx,
+  { contractId, issuer, cost }: { contractId: string; issuer: string; cost: number },
+  now: number,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO judge_charges (place, contract_id, issuer, cost, create_ms)
+     SELECT COALESCE(MAX(place), 0) + 1, ?, ?, ?, ? FROM judge_charges`,
+    [contractId, issuer, cost, now],
+  );
+}
+
+/** Microcents that judging outputs of a contract has cost. */
+export async function chargesOf(tx: ReadTx, contractId: string): Promise<number> {
+  const row = await tx.get<{ cost: number }>(
+    `SELECT COALESCE(SUM(cost), 0) AS "cost" FROM judge_charges WHERE contract_id = ?`,
+    [contractId],
+  );
+  return row?.cost ?? 0;
+}

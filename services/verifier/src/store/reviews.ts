@@ -1,0 +1,163 @@
+import type { PagePosition } from "@depute/core";
+import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import type { Review, ReviewKind, Verdict } from "../rules/review.ts";
+import { positionParams } from "./documents.ts";
+
+/** A review with what only the store needs. */
+export interface StoredReview extends Review {
+  requestId: string;
+  /** Digest of what was asked for. */
+  digest: string;
+}
+
+interface Row {
+  id: string;
+  kind: ReviewKind;
+  creator: string;
+  requestId: string;
+  digest: string;
+  subject: string;
+  title: string;
+  author: string;
+  reviewers: string;
+  escalationReviewers: string;
+  escalationTime: number;
+  deadline: number;
+  createTime: number;
+  decision: Verdict | "withdrawn" | null;
+  decidedBy: string | null;
+  reason: string | null;
+  decideTime: number | null;
+}
+
+const COLUMNS = `reviews.id, kind, creator, request_id AS "requestId", digest, subject, title, author, reviewers,
+  escalation_reviewers AS "escalationReviewers", escalation_ms AS "escalationTime",
+  deadline_ms AS "deadline", reviews.create_ms AS "createTime", decision, decided_by AS "decidedBy", reason,
+  decide_ms AS "decideTime"`;
+
+export async function getReview(tx: ReadTx, id: string): Promise<StoredReview | undefined> {
+  const row = await tx.get<Row>(`SELECT ${COLUMNS} FROM reviews WHERE id = ?`, [id]);
+  return row === undefined ? undefined : fromRow(row);
+}
+
+/** JSON of what is reviewed; undefined when there is none. */
+export async function getReviewContent(tx: ReadTx, id: string): Promise<string | undefined> {
+  const row = await tx.get<{ content: string | null }>("SELECT content FROM reviews WHERE id = ?", [id]);
+  return row?.content ?? undefined;
+}
+
+/** The review of one request of a creator. */
+export async function getRequestedReview(
+  tx: ReadTx,
+  creator: string,
+  requestId: string,
+): Promise<StoredReview | undefined> {
+  const row = await tx.get<Row>(`SELECT ${COLUMNS} FROM reviews WHERE creator = ? AND request_id = ?`, [
+    creator,
+    requestId,
+  ]);
+  return row === undefined ? undefined : fromRow(row);
+}
+
+export async function insertReview(
+  tx: WriteTx,
+  review: StoredReview,
+  content: string | undefined,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO reviews (id, kind, creator, request_id, digest, subject, title, content, author, reviewers,
+       escalation_reviewers, escalation_ms, deadline_ms, create_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    [
+      review.id,
+      review.kind,
+      review.creator,
+      review.requestId,
+      review.digest,
+      review.subject,
+      review.title,
+      content ?? null,
+      review.author,
+      JSON.stringify(review.reviewers),
+      JSON.stringify(review.escalationReviewers),
+      review.escalationTime,
+      review.deadline,
+      review.createTime,
+    ],
+  );
+  for (const principal of new Set([review.creator, ...review.reviewers, ...review.escalationReviewers])) {
+    await tx.run("INSERT INTO review_readers (principal, review_id, create_ms) VALUES (?, ?, ?)", [
+      principal,
+      review.id,
+      review.createTime,
+    ]);
+  }
+  await appendChange(tx, review.id);
+}
+
+export async function updateReview(tx: WriteTx, review: Review): Promise<void> {
+  await tx.run("UPDATE reviews SET decision = ?, decided_by = ?, reason = ?, decide_ms = ? WHERE id = ?", [
+    review.decision ?? null,
+    review.decidedBy ?? null,
+    review.reason ?? null,
+    review.decideTime ?? null,
+    review.id,
+  ]);
+  await appendChange(tx, review.id);
+}
+
+/** Reviews that a principal created or may come to decide, oldest first; everybody's without one. */
+export async function listReviews(
+  tx: ReadTx,
+  principal: string | undefined,
+  size: number,
+  after: PagePosition | undefined,
+): Promise<StoredReview[]> {
+  const position = positionParams(after) ?? [Number.MIN_SAFE_INTEGER, ""];
+  const rows =
+    principal === undefined
+      ? await tx.all<Row>(
+          `SELECT ${COLUMNS} FROM reviews WHERE (create_ms, id) > (?, ?) ORDER BY create_ms, id LIMIT ?`,
+          [...position, size],
+        )
+      : await tx.all<Row>(
+          `SELECT ${COLUMNS} FROM review_readers JOIN reviews ON reviews.id = review_readers.review_id
+           WHERE principal = ? AND (review_readers.create_ms, review_id) > (?, ?)
+           ORDER BY review_readers.create_ms, review_id LIMIT ?`,
+          [principal, ...position, size],
+        );
+  return rows.map(fromRow);
+}
+
+export interface ReviewChange {
+  sequence: number;
+  reviewId: string;
+}
+
+export function listChanges(tx: ReadTx, after: number, size: number): Promise<ReviewChange[]> {
+  const params: SqlValue[] = [after, size];
+  return tx.all(
+    `SELECT sequence, review_id AS "reviewId" FROM review_changes WHERE sequence > ? ORDER BY sequence LIMIT ?`,
+    params,
+  );
+}
+
+async function appendChange(tx: WriteTx, reviewId: string): Promise<void> {
+  await tx.run(
+    `INSERT INTO review_changes (sequence, review_id)
+     SELECT COALESCE(MAX(sequence), 0) + 1, ? FROM review_changes`,
+    [reviewId],
+  );
+}
+
+function fromRow(row: Row): StoredReview {
+  return {
+    ...row,
+    reviewers: JSON.parse(row.reviewers) as string[],
+    escalationReviewers: JSON.parse(row.escalationReviewers) as string[],
+    decision: row.decision ?? undefined,
+    decidedBy: row.decidedBy ?? undefined,
+    reason: row.reason ?? undefined,
+    decideTime: row.decideTime ?? undefined,
+  };
+}

@@ -1,0 +1,58 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** What was asked of a model. */
+export interface Asked {
+  path: string;
+  headers: Record<string, string | string[] | undefined>;
+  body: { model: string; temperature: number; messages: { content: string }[] };
+}
+
+/** A model's endpoint on loopback, which answers what it is told to. */
+export async function fakeModel() {
+  const asked: Asked[] = [];
+  let replies: (number | string | { status: number; headers?: Record<string, string> } | "hang")[] = [];
+  const server = createServer(async (request, response) => {
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    asked.push({
+      path: request.url ?? "",
+      headers: request.headers,
+      body: JSON.parse(Buffer.concat(parts).toString()),
+    });
+    const reply = replies.shift() ?? 1;
+    if (reply === "hang") return;
+    if (typeof reply === "object") {
+      response.writeHead(reply.status, reply.headers).end("no");
+      return;
+    }
+    const text = typeof reply === "number" ? JSON.stringify({ score: reply, reasoning: "because" }) : reply;
+    const anthropic = {
+      content: [{ type: "text", text }],
+      usage: { input_tokens: 100, output_tokens: 10 },
+    };
+    const openai = {
+      choices: [{ message: { content: text } }],
+      usage: { prompt_tokens: 100, completion_tokens: 10 },
+    };
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(JSON.stringify(request.url === "/anthropic" ? anthropic : openai));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    host,
+    asked,
+    /** The next answers: a score, a text, a status. After them each is a score of 1. */
+    answer(...next: typeof replies) {
+      replies = next;
+      asked.length = 0;
+    },
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+export type FakeModel = Awaited<ReturnType<typeof fakeModel>>;
