@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { DeputeError } from "@depute/core";
 import { HelpRequested, SettingsError } from "@depute/service";
 import { cluster } from "./commands/cluster.ts";
 import { serve } from "./commands/serve.ts";
@@ -40,7 +41,14 @@ main(process.argv.slice(2)).catch((error: unknown) => {
     console.log(error.text);
     return;
   }
-  // A fault of the settings is the reader's to mend and needs no stack.
-  console.error(error instanceof SettingsError ? `depute: ${error.message}` : error);
+  console.error(advice(error) ?? error);
   process.exitCode = 1;
 });
+
+/** What the reader can mend, in a sentence; undefined for a fault that needs its stack. */
+function advice(error: unknown): string | undefined {
+  if (error instanceof SettingsError || error instanceof DeputeError) return `depute: ${error.message}`;
+  if (!(error instanceof Error && "code" in error && error.code === "EADDRINUSE")) return undefined;
+  const { address, port } = error as Error & { address?: string; port?: number };
+  return `depute: something listens on ${address}:${port} already; another port is set with --gateway-port`;
+}

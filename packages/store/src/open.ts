@@ -31,9 +31,10 @@ export type StoreOptions = StoreLocation & StoreSettings;
 /**
  * Opens the database and brings its schema up to date.
  *
- * A file has one process at a time: two would wait for each other with a blocked event loop.
+ * A file has one process at a time: two would wait for each other with a blocked event loop. `FILE-lock` beside it says so.
  *
- * @throws MigrationError when database and code do not fit; DeputeError DEPENDENCY_UNAVAILABLE when the file cannot be used
+ * @throws MigrationError when database and code do not fit; DeputeError DEPENDENCY_UNAVAILABLE when the file cannot be used,
+ * or is in use by another process
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const settings = {

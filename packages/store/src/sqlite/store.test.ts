@@ -43,11 +43,12 @@ describe("a file", () => {
     ]);
     expect(modes).toEqual([
       ["data.db", 0o600],
+      ["data.db-lock", 0o600],
       ["data.db-shm", 0o600],
       ["data.db-wal", 0o600],
     ]);
     await store.close();
-    expect(readdirSync(join(file, ".."))).toEqual(["data.db"]);
+    expect(readdirSync(join(file, ".."))).toEqual(["data.db", "data.db-lock"]);
     const again = await openStore({ file, migrations: [TABLE], onError });
     expect(await again.read((tx) => tx.all("SELECT a FROM t"))).toEqual([{ a: 1 }]);
     await again.close();
@@ -98,6 +99,17 @@ describe("a file", () => {
     await store.close();
   });
 
+  test("that is open is refused to another, and free once it is closed", async () => {
+    const file = newFile();
+    const store = await openStore({ file, migrations: [TABLE], onError });
+    await expect(openStore({ file, migrations: [TABLE], onError })).rejects.toMatchObject({
+      reason: ErrorReason.DEPENDENCY_UNAVAILABLE,
+      message: expect.stringContaining("in use by another process"),
+    });
+    await store.close();
+    await (await openStore({ file, migrations: [TABLE], onError })).close();
+  });
+
   test("that is no database is refused", async () => {
     await expect(
       openStore({ file: fileURLToPath(import.meta.url), migrations: [], onError }),
@@ -144,15 +156,6 @@ describe("migrations", () => {
       await store.close();
     },
   );
-
-  test("of processes that start together are applied once", async () => {
-    const file = newFile();
-    const stores = await Promise.all(
-      [1, 2, 3].map(() => openStore({ file, migrations: [TABLE, ANOTHER], onError })),
-    );
-    expect(await stores[0]?.read((tx) => tx.all("SELECT a FROM u"))).toHaveLength(1);
-    await Promise.all(stores.map((store) => store.close()));
-  });
 });
 
 test("more waiting reads than the limit are refused, and the others done", async () => {

@@ -4,6 +4,7 @@ import { GroupCommit } from "../group-commit.ts";
 import type { StoreOptions } from "../open.ts";
 import type { ReadTx, Store, WriteTx } from "../store.ts";
 import { SqliteConnection } from "./connection.ts";
+import { lockDatabase } from "./lock.ts";
 import { migrate } from "./migrate.ts";
 import { Reader } from "./reader.ts";
 
@@ -22,22 +23,26 @@ export async function openSqliteFile(
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   // Only the owner may read it, and SQLite gives its log the same mode.
   closeSync(openSync(file, "a", 0o600));
-  const writing = new SqliteConnection(file, { readOnly: false });
+  const unlock = lockDatabase(file);
+  let writing: SqliteConnection | undefined;
   try {
+    writing = new SqliteConnection(file, { readOnly: false });
+    const connection = writing;
     writing.exec("PRAGMA journal_mode = WAL");
     // A commit is on disk when it returns. (NORMAL could lose the last ones when the machine fails.)
     writing.exec("PRAGMA synchronous = FULL");
     writing.exec(`PRAGMA journal_size_limit = ${64 * 1024 * 1024}`);
     migrate(writing, migrations);
     const reading = new SqliteConnection(file, { readOnly: true });
-    const writer = new GroupCommit({ connection: writing, ...settings });
+    const writer = new GroupCommit({ connection, ...settings });
     const reader = new Reader({ connection: reading, ...settings });
     let closed: Promise<void> | undefined;
     const close = async () => {
       await Promise.all([reader.close(), writer.close()]);
       reading.close();
       // The last connection to close folds the log into the file, so it has to be the one that may write.
-      writing.close();
+      connection.close();
+      unlock();
     };
     return {
       read: (fn) => reader.read(fn),
@@ -48,7 +53,8 @@ export async function openSqliteFile(
       },
     };
   } catch (error) {
-    writing.close();
+    writing?.close();
+    unlock();
     throw error;
   }
 }
