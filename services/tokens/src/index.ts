@@ -14,10 +14,12 @@ import { delegationService } from "./handlers/delegation-service.ts";
 import { revocationService } from "./handlers/revocation-service.ts";
 import { spendService } from "./handlers/spend-service.ts";
 import { tokenService } from "./handlers/token-service.ts";
+import { Housekeeping } from "./housekeeping.ts";
 import { createIdentify } from "./identify.ts";
 import { Judge } from "./judge.ts";
 import { KeyRevoker } from "./key-revoker.ts";
 import { RevocationLog } from "./revocation-log.ts";
+import { RevocationPeers } from "./revocation-peers.ts";
 import { REVOCATIONS_TOPIC, RevocationReader } from "./revocation-reader.ts";
 import { RevocationState } from "./revocation-state.ts";
 import { openRootKey, trustedRoots } from "./root-key.ts";
@@ -82,6 +84,19 @@ export const tokens = defineService({
       ...{ engine, store, bus, clock, timers, log, root, state, audit, revocations, delegations },
     });
     keyRevoker.start();
+    const peers = new RevocationPeers({
+      ...{ engine, store, bus, timers, log, revocations, fetch: globalThis.fetch },
+      peers: settings.revocationPeers,
+      sources: settings.revocationSources,
+      pollMs: settings.revocationSourcePoll,
+    });
+    peers.start();
+    const housekeeping = new Housekeeping({
+      ...{ store, clock, timers, log },
+      auditRetentionMs: settings.auditRetention,
+      delegationRetentionMs: settings.delegationRetention,
+    });
+    housekeeping.start();
     const unsubscribe = bus.subscribe(REVOCATIONS_TOPIC, () => seenLog.note());
     const seen = new SeenProofs({ store, clock, max: settings.maxSeenProofs });
     const spend = new SpendLedger({ store, clock, audit });
@@ -131,6 +146,8 @@ export const tokens = defineService({
       async close() {
         await reader.close();
         unsubscribe();
+        await peers.close();
+        await housekeeping.close();
         await keyRevoker.close();
         await delegations.close();
         await audit.close();

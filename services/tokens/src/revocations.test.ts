@@ -134,7 +134,7 @@ describe("a log that cannot be read", () => {
     const replica = createReplica({ store, bus: openBus(), clock });
     await replica.reader.start();
     const insert =
-      "INSERT INTO revocations VALUES (2, ?, 'someone', 'block', '2026-01-01T00:00:00Z', 'signature', 0, '', '')";
+      "INSERT INTO revocations VALUES (2, ?, 'someone', 'block', '2026-01-01T00:00:00Z', 'signature', 0, '', '', 0)";
     await store.write((tx) => tx.run(insert, ["A".repeat(43)]));
     await expect(replica.reader.look()).rejects.toThrow("goes from 0 to 2");
     expect(replica.state.sequence).toBe(0);

@@ -4,6 +4,7 @@ const KEYS = "Tokens: keys";
 const PROOFS = "Tokens: holder proofs";
 const REVOCATIONS = "Tokens: revocations";
 const SPEND = "Tokens: spend";
+const RECORDS = "Tokens: records";
 
 /** The tokens service's own settings. */
 export const tokensSettings = defineSettings({
@@ -72,6 +73,36 @@ export const tokensSettings = defineSettings({
     help: "blocks that one principal may revoke within a day; the platform's root may any number",
     group: REVOCATIONS,
   },
+  revocationPeers: {
+    type: "list",
+    default: [],
+    help: "addresses of delegateos/revoke endpoints that are told of every revocation",
+    group: REVOCATIONS,
+  },
+  revocationSources: {
+    type: "list",
+    default: [],
+    help: "addresses of other platforms' revocation endpoints that are read",
+    group: REVOCATIONS,
+  },
+  revocationSourcePoll: {
+    type: "duration",
+    default: "60s",
+    help: "time between two reads of a source",
+    group: REVOCATIONS,
+  },
+  auditRetention: {
+    type: "duration",
+    default: "2160h",
+    help: "how long decisions are kept; 0s: for ever",
+    group: RECORDS,
+  },
+  delegationRetention: {
+    type: "duration",
+    default: "720h",
+    help: "how long delegations and blocks are kept after they ended; 0s: for ever",
+    group: RECORDS,
+  },
   spenders: {
     type: "list",
     default: [],
@@ -87,7 +118,15 @@ export type TokensSettings = Settings<typeof tokensSettings>;
  *
  * @throws SettingsError
  */
-export function assertSettings({ revocationPoll, revocationMaxStaleness }: TokensSettings): void {
+export function assertSettings(settings: TokensSettings): void {
+  const { revocationPoll, revocationMaxStaleness, revocationSourcePoll } = settings;
+  for (const address of [...settings.revocationPeers, ...settings.revocationSources]) {
+    if (/^https?:\/\//.test(address) && URL.canParse(address)) continue;
+    throw new SettingsError(
+      `DEPUTE_REVOCATION_PEERS and _SOURCES are http addresses, which ${address} is not`,
+    );
+  }
+  if (revocationSourcePoll < 1000) throw new SettingsError("DEPUTE_REVOCATION_SOURCE_POLL is at least 1s");
   if (revocationPoll > 0 && revocationMaxStaleness >= 2 * revocationPoll) return;
   throw new SettingsError(
     "DEPUTE_REVOCATION_MAX_STALENESS must be at least twice DEPUTE_REVOCATION_POLL, which must not be 0: " +

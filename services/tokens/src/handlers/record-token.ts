@@ -47,15 +47,25 @@ export async function recordToken(
 
 /** Shows what a token says, sound or not. */
 export function inspectToken(
-  { engine, judge }: TokensContext,
+  { engine, judge, audit }: TokensContext,
   request: InspectTokenRequest,
+  { principal: caller }: Identity,
 ): MessageInitShape<typeof InspectTokenResponseSchema> {
   const input = toSerialized(request.token);
   const parsed = parseToken(input);
-  if (!parsed.ok) throw refusedToken(parsed.denial);
+  const blocks = parsed.ok ? blocksOf(engine, parsed.token) : [];
   const { requiredCapabilities, contractId } = request;
-  const checked = judge.check(input, { requiredCapabilities, ...(contractId !== "" && { contractId }) });
-  const blocks = blocksOf(engine, parsed.token);
+  const checked = parsed.ok
+    ? judge.check(input, { requiredCapabilities, ...(contractId !== "" && { contractId }) })
+    : parsed;
+  audit.assertRoom();
+  audit.add({
+    ...{ kind: "inspect", caller, principal: "", blocks: blocks.map(({ revocationId }) => revocationId) },
+    ...(checked.ok
+      ? { decision: "allowed", reason: "" }
+      : { decision: "denied", reason: reasonText(checked.denial) }),
+  });
+  if (!parsed.ok) throw refusedToken(parsed.denial);
   return {
     blocks: toTokenBlocks(blocks),
     delegatee: blocks.at(-1)?.delegatee ?? "",

@@ -27,8 +27,7 @@ export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof
       return attenuateToken(tokens, request, await tokens.identify(context));
     },
     async inspectToken(request, context) {
-      await tokens.identify(context);
-      return inspectToken(tokens, request);
+      return inspectToken(tokens, request, await tokens.identify(context));
     },
     async verifyToken(request, context) {
       const { principal } = await tokens.identify(context);

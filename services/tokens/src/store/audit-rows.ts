@@ -33,7 +33,7 @@ export interface AuditRow extends Decision {
   readonly time: number;
 }
 
-/** Appends decisions in order. Nothing is ever changed or removed. */
+/** Appends decisions in order. Nothing is ever changed. */
 export async function appendDecisions(
   tx: WriteTx,
   decisions: readonly (Decision & { time: number })[],
@@ -58,4 +58,13 @@ export async function readDecisions(tx: ReadTx, after: number, limit: number): P
     [after, limit],
   );
   return rows.map(({ time_ms, blocks, ...row }) => ({ ...row, time: time_ms, blocks: JSON.parse(blocks) }));
+}
+
+/** Removes the oldest decisions that were made before a time; how many. Nothing younger is ever touched. */
+export async function forgetDecisions(tx: WriteTx, before: number, limit: number): Promise<number> {
+  const { changes } = await tx.run(
+    "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE time_ms < ? ORDER BY time_ms LIMIT ?)",
+    [before, limit],
+  );
+  return changes;
 }

@@ -89,3 +89,19 @@ export async function isKnownPrincipal(tx: ReadTx, principal: string): Promise<b
   );
   return row !== undefined;
 }
+
+/**
+ * Removes blocks that ended before a time; how many. A block whose own end is not known, or that the log has revoked,
+ * stays: it says who may revoke, and until when the log has to have the entry.
+ */
+export async function forgetBlocks(tx: WriteTx, before: number, limit: number): Promise<number> {
+  const { changes } = await tx.run(
+    `DELETE FROM blocks WHERE (revocation_id, parent_id) IN
+       (SELECT revocation_id, parent_id FROM blocks
+        WHERE own_expire_ms > 0 AND own_expire_ms < ? AND revocation_id NOT IN
+          (SELECT revocation_id FROM revocations WHERE revocations.revocation_id = blocks.revocation_id)
+        ORDER BY own_expire_ms LIMIT ?)`,
+    [before, limit],
+  );
+  return changes;
+}

@@ -168,3 +168,16 @@ export async function continueCascade(tx: WriteTx, limit: number, now: number): 
   else await tx.run("UPDATE cascades SET after_position = ? WHERE revocation_id = ?", [last, id]);
   return (await tx.get("SELECT 1 AS found FROM cascades LIMIT 1")) !== undefined;
 }
+
+/** Removes delegations whose authority ended before a time; how many. */
+export async function forgetDelegations(tx: WriteTx, before: number, limit: number): Promise<number> {
+  const old = await tx.all<{ position: number }>(
+    "SELECT position FROM delegations WHERE expire_ms < ? ORDER BY expire_ms LIMIT ?",
+    [before, limit],
+  );
+  for (const { position } of old) {
+    await tx.run("DELETE FROM delegation_blocks WHERE position = ?", [position]);
+    await tx.run("DELETE FROM delegations WHERE position = ?", [position]);
+  }
+  return old.length;
+}

@@ -185,4 +185,21 @@ export const migrations: readonly Migration[] = [
         after_block TEXT NOT NULL
       )`,
   },
+  {
+    id: 5,
+    name: "peers, housekeeping",
+    sql: `
+      CREATE TABLE peer_cursors (
+        kind TEXT NOT NULL,              -- push: of our log; poll: of theirs
+        address TEXT NOT NULL,
+        sequence BIGINT NOT NULL,
+        PRIMARY KEY (kind, address)
+      );
+      CREATE INDEX blocks_by_own_expiry ON blocks (own_expire_ms);
+
+      -- Of the block that is revoked; 0 where it is not known, and then the entry is kept.
+      ALTER TABLE revocations ADD COLUMN own_expire_ms BIGINT NOT NULL DEFAULT 0;
+      CREATE INDEX revocations_by_own_expiry ON revocations (own_expire_ms);
+      CREATE INDEX delegation_blocks_by_position ON delegation_blocks (position)`,
+  },
 ];

@@ -127,8 +127,9 @@ async function append(
   const digest = contentDigest(engine, sequence, content);
   const head = nextHead(engine, last.head, digest);
   await tx.run(
-    `INSERT INTO revocations (sequence, ${MEMBERS}, digest, head) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    [sequence, ...row, now, digest, head],
+    `INSERT INTO revocations (sequence, ${MEMBERS}, digest, head, own_expire_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?,
+       (SELECT COALESCE(MAX(own_expire_ms), 0) FROM blocks WHERE revocation_id = ?))`,
+    [sequence, ...row, now, digest, head, row[0] ?? ""],
   );
   return { sequence, digest, head, recordTime: now };
 }
@@ -249,4 +250,26 @@ export async function countSince(
     [revokedBy, since, limit],
   );
   return row?.number ?? 0;
+}
+
+/**
+ * Empties places of blocks that ended by themselves before a time; how many. The end has to be the block's own: what a
+ * recorded chain above it allows is no bound, since the block may stand in another chain too. The sequence, the digest
+ * and the head stay, so that the seal still holds.
+ */
+export async function pruneRevocations(tx: WriteTx, before: number, limit: number): Promise<number> {
+  const over = await tx.all<{ sequence: number }>(
+    `SELECT sequence FROM revocations WHERE own_expire_ms > 0 AND own_expire_ms < ?
+     ORDER BY own_expire_ms LIMIT ?`,
+    [before, limit],
+  );
+  for (const { sequence } of over) {
+    await tx.run(
+      `UPDATE revocations SET scope = 'pruned', own_expire_ms = 0, revocation_id = ?, revoked_by = '', revoked_at = '',
+         signature = ''
+       WHERE sequence = ?`,
+      [`pruned-${sequence}`, sequence],
+    );
+  }
+  return over.length;
 }

@@ -1,0 +1,78 @@
+import type { Clock, Timers } from "@depute/core";
+import { CLOCK_SKEW_MS } from "@depute/dct";
+import type { Logger } from "@depute/service";
+import type { Store, WriteTx } from "@depute/store";
+import { forgetDecisions } from "./store/audit-rows.ts";
+import { forgetBlocks } from "./store/block-rows.ts";
+import { forgetDelegations } from "./store/delegation-rows.ts";
+import { pruneRevocations } from "./store/revocation-rows.ts";
+
+const EVERY_MS = 60_000;
+/** Rows of one kind that are removed in one transaction, and transactions in one round. */
+const BATCH = 500;
+const MAX_ROUNDS = 20;
+
+interface HousekeepingOptions {
+  store: Store;
+  clock: Clock;
+  timers: Timers;
+  log: Logger;
+  /** Milliseconds that decisions are kept; 0 for ever. */
+  auditRetentionMs: number;
+  /** Milliseconds after its expiry that a delegation, and a block, are kept; 0 for ever. */
+  delegationRetentionMs: number;
+}
+
+/** Removes what is old enough, a little at a time. */
+export class Housekeeping {
+  readonly #options: HousekeepingOptions;
+  #cancel: (() => void) | undefined;
+  #running: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(options: HousekeepingOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    if (this.#closed) return;
+    this.#cancel = this.#options.timers.after(EVERY_MS, () => {
+      this.#running = this.tidy().finally(() => this.start());
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancel?.();
+    await this.#running;
+  }
+
+  /** One round. Never rejects. */
+  async tidy(): Promise<void> {
+    const { clock, log, auditRetentionMs, delegationRetentionMs } = this.#options;
+    const now = clock.now();
+    const jobs: ((tx: WriteTx) => Promise<number>)[] = [
+      // A block that is over by itself is denied as expired, whatever the log says of it.
+      (tx) => pruneRevocations(tx, now - CLOCK_SKEW_MS, BATCH),
+    ];
+    if (auditRetentionMs > 0) jobs.push((tx) => forgetDecisions(tx, now - auditRetentionMs, BATCH));
+    if (delegationRetentionMs > 0) {
+      const before = now - delegationRetentionMs;
+      jobs.push(
+        (tx) => forgetDelegations(tx, before, BATCH),
+        (tx) => forgetBlocks(tx, before, BATCH),
+      );
+    }
+    try {
+      for (const job of jobs) await this.#repeat(job);
+    } catch (err) {
+      log.error({ err }, "what is old cannot be removed; trying again");
+    }
+  }
+
+  async #repeat(job: (tx: WriteTx) => Promise<number>): Promise<void> {
+    for (let round = 0; round < MAX_ROUNDS && !this.#closed; round++) {
+      if ((await this.#options.store.write(job)) < BATCH) return;
+    }
+  }
+}

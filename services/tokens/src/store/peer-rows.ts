@@ -1,0 +1,22 @@
+import type { ReadTx, WriteTx } from "@depute/store";
+
+/** `push`: up to which place of our log a peer was told; `poll`: up to which of its own a source was read. */
+export type PeerKind = "push" | "poll";
+
+export async function peerCursor(tx: ReadTx, kind: PeerKind, address: string): Promise<number> {
+  const sql = "SELECT sequence FROM peer_cursors WHERE kind = ? AND address = ?";
+  return (await tx.get<{ sequence: number }>(sql, [kind, address]))?.sequence ?? 0;
+}
+
+export async function movePeerCursor(
+  tx: WriteTx,
+  kind: PeerKind,
+  address: string,
+  sequence: number,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO peer_cursors (kind, address, sequence) VALUES (?, ?, ?)
+     ON CONFLICT (kind, address) DO UPDATE SET sequence = excluded.sequence`,
+    [kind, address, sequence],
+  );
+}
