@@ -1,7 +1,9 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
+import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
+import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
@@ -17,7 +19,7 @@ import type { ServiceName } from "@depute/service";
 
 /** The RPC services that the gateway serves by forwarding, and whose they are. */
 export const FORWARDED: Readonly<Record<ServiceName, readonly DescService[]>> = {
-  registry: [AgentService, DiscoveryService, OrganizationService],
+  registry: [AgentService, DiscoveryService, OrganizationService, PolicyService, OfferService],
   tasks: [TaskService, WorkerService],
   tokens: [TokenService, RevocationService, SpendService, DelegationService],
   verifier: [ContractService, VerificationService, AttestationService, LogService, ReviewService],

@@ -33,6 +33,10 @@ export interface RegistryContext {
   readonly publicUrl: string;
   /** Whether also `local` has to bring a registration statement for an agent with a key. */
   readonly proofRequired: boolean;
+  /** Whether CAP's orchestrator may delegate to every agent. */
+  readonly orchestratorMay: boolean;
+  /** Principals that may ask in the orchestrator's name. */
+  readonly orchestrators: readonly string[];
 }
 
 /** The topic of wake-ups after an agent or its capabilities changed; the key is the agent's id. */

@@ -1,13 +1,17 @@
 import { join } from "node:path";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
+import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
+import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import { defineService, defineSettings } from "@depute/service";
 import { openStore } from "@depute/store";
 import type { RegistryContext } from "./context.ts";
 import { agentService } from "./handlers/agent-service.ts";
 import { discoveryService } from "./handlers/discovery-service.ts";
+import { offerService } from "./handlers/offer-service.ts";
 import { organizationService } from "./handlers/organization-service.ts";
+import { policyService } from "./handlers/policy-service.ts";
 import { startLeaseWatch } from "./lease-watch.ts";
 import { RemovalGuard } from "./removal-guard.ts";
 import { HASH_LENGTHS } from "./rules/version-hash.ts";
@@ -34,6 +38,18 @@ export const registry = defineService({
       help: "changes of agents that are kept for those who watch them",
       group: "Registry",
     },
+    orchestratorMayDelegate: {
+      type: "bool",
+      default: true,
+      help: "whether CAP's `orchestrator` may delegate to every agent",
+      group: "Registry",
+    },
+    orchestratorPrincipals: {
+      type: "list",
+      default: [],
+      help: "principals that act as CAP's `orchestrator`",
+      group: "Registry",
+    },
     registrationProof: {
       type: "string",
       choices: ["open", "required"],
@@ -42,7 +58,7 @@ export const registry = defineService({
       group: "Registry",
     },
   }),
-  descriptors: [AgentService, DiscoveryService, OrganizationService],
+  descriptors: [AgentService, DiscoveryService, OrganizationService, PolicyService, OfferService],
   async start(deps, settings) {
     const { log, clock, bus, authority, dataDir } = deps;
     const store = await openStore({
@@ -66,6 +82,8 @@ export const registry = defineService({
         return deps.publicUrl;
       },
       proofRequired: settings.registrationProof === "required",
+      orchestratorMay: settings.orchestratorMayDelegate,
+      orchestrators: settings.orchestratorPrincipals,
     };
     const leases = startLeaseWatch(context, log);
     return {
@@ -73,6 +91,8 @@ export const registry = defineService({
         router.service(AgentService, agentService(context));
         router.service(DiscoveryService, discoveryService(context));
         router.service(OrganizationService, organizationService(context));
+        router.service(PolicyService, policyService(context));
+        router.service(OfferService, offerService(context));
       },
       async close() {
         await leases.stop();

@@ -154,4 +154,43 @@ export const migrations: readonly Migration[] = [
         value BIGINT NOT NULL
       )`,
   },
+  {
+    id: 5,
+    name: "offers",
+    sql: `
+      CREATE TABLE offers (
+        offer_id TEXT NOT NULL,
+        sequence BIGINT NOT NULL,        -- counts the offer's versions, from 1
+        version TEXT NOT NULL,
+        seller_id TEXT NOT NULL REFERENCES agents (id),
+        organization TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        is_current BIGINT NOT NULL,      -- 1 for one version of each offer
+        is_restricted BIGINT NOT NULL,   -- 1 where buyers are named, be it none
+        valid_from BIGINT NOT NULL,
+        valid_until BIGINT NOT NULL,     -- the greatest exact number where there is no end
+        publish_time BIGINT NOT NULL,
+        withdraw_time BIGINT NOT NULL,   -- 0 before
+        withdraw_message TEXT NOT NULL,
+        record BYTEA NOT NULL,           -- agenta.delegation.v0.Offer
+        PRIMARY KEY (offer_id, sequence),
+        UNIQUE (offer_id, version)
+      );
+      CREATE INDEX offers_current ON offers (offer_id) WHERE is_current = 1;
+      CREATE INDEX offers_by_seller ON offers (seller_id, offer_id) WHERE is_current = 1;
+      CREATE INDEX offers_by_organization ON offers (organization, offer_id) WHERE is_current = 1;
+
+      CREATE TABLE offer_buyers (
+        offer_id TEXT NOT NULL,
+        sequence BIGINT NOT NULL,
+        buyer_id TEXT NOT NULL,
+        PRIMARY KEY (offer_id, sequence, buyer_id)
+      );
+      CREATE TABLE offer_words (
+        word TEXT NOT NULL,
+        offer_id TEXT NOT NULL,
+        sequence BIGINT NOT NULL,
+        PRIMARY KEY (word, offer_id, sequence)
+      )`,
+  },
 ];

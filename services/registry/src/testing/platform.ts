@@ -6,7 +6,9 @@ import { createClient } from "@connectrpc/connect";
 import { createBus } from "@depute/bus";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
+import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
+import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import { ManualClock, systemTimers } from "@depute/core";
 import { commonSettings, createLogger, hostServices, readSettings } from "@depute/service";
 import { createGrpcJsTransport } from "@depute/service/testing";
@@ -87,6 +89,12 @@ export async function startPlatform(args: readonly string[] = []) {
     },
     get discovery() {
       return createClient(DiscoveryService, running.transport);
+    },
+    get offers() {
+      return createClient(OfferService, running.transport);
+    },
+    get policy() {
+      return createClient(PolicyService, running.transport);
     },
     get organizations() {
       return createClient(OrganizationService, running.transport);

@@ -1,0 +1,292 @@
+import { fromJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { AgentVisibility } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { OfferStatus } from "@depute/contracts/depute/registry/v1/offer_service_pb";
+import { toTimestamp } from "@depute/core";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { offerOf } from "../testing/offer.ts";
+import { ALICE, as, BOB, CAROL, type Platform, startPlatform } from "../testing/platform.ts";
+import { refusal } from "../testing/refusal.ts";
+
+const START = Date.UTC(2026, 0, 1);
+
+let platform: Platform;
+let requests = 0;
+const newRequest = () => `request-${++requests}`;
+
+const register = (id: string, principal: string, parts: Record<string, unknown> = {}) =>
+  platform.agents.registerAgent(
+    { requestId: newRequest(), agent: { id, principal, ...parts } },
+    as(principal),
+  );
+const publish = (parts: Parameters<typeof offerOf>[0] = {}, caller = ALICE, requestId = newRequest()) =>
+  platform.offers.publishOffer({ requestId, offer: offerOf(parts) }, as(caller));
+const get = (offerId = "offer-001", offerVersion = "", caller = BOB) =>
+  platform.offers.getOffer({ offerId, offerVersion }, as(caller)).then(({ offer }) => offer);
+const list = async (filter: Record<string, unknown> = {}, caller = BOB) => {
+  const ids: string[] = [];
+  let pageToken = "";
+  do {
+    const page = await platform.offers.listOffers({ ...filter, pageSize: 1, pageToken }, as(caller));
+    ids.push(...page.offers.map(({ offer }) => `${offer?.offerId}@${offer?.offerVersion}`));
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+  return ids;
+};
+
+beforeEach(async () => {
+  platform = await startPlatform();
+  await register("seller", ALICE, { organization: "acme" });
+  await register("buyer", BOB);
+});
+afterEach(() => platform.stop());
+
+describe("PublishOffer", () => {
+  it("assigns the next free version, and keeps each as it was", async () => {
+    expect((await publish()).offer).toMatchObject({
+      current: true,
+      open: true,
+      offer: { offerVersion: "1" },
+    });
+    await publish({ offerVersion: "2", title: "Two" });
+    expect((await publish({ title: "Three" })).offer?.offer).toMatchObject({ offerVersion: "3" });
+    expect((await get("offer-001", "1"))?.offer).toEqual(offerOf({ offerVersion: "1" }));
+    expect((await get("offer-001", "1"))?.current).toBe(false);
+    expect((await get())?.offer?.title).toBe("Three");
+  });
+
+  it("changes nothing when the same is published again, and asks the verifier once", async () => {
+    const first = await publish();
+    expect(await publish()).toEqual(first);
+    expect(await publish({ offerVersion: "1" })).toEqual(first);
+    expect(platform.verifier.calls).toHaveLength(2);
+  });
+
+  it("gives a repeated request its first answer", async () => {
+    const first = await publish({}, ALICE, "same");
+    await publish({ title: "Two" });
+    expect(await publish({}, ALICE, "same")).toEqual(first);
+    expect(await refusal(publish({ title: "Three" }, ALICE, "same"))).toMatchObject({
+      reason: "REQUEST_ID_REUSED",
+    });
+  });
+
+  it("refuses another content for a version", async () => {
+    await publish({ offerVersion: "1" });
+    const call = publish({ offerVersion: "1", title: "Other" });
+    expect(await refusal(call)).toMatchObject({
+      reason: "OFFER_VERSION_EXISTS",
+      metadata: { offer: "offer-001", version: "1" },
+    });
+    expect((await get())?.offer?.title).toBe("Sentiment");
+  });
+
+  it.each<[string, Parameters<typeof offerOf>[0], string, Record<string, unknown>]>([
+    ["another's seller", {}, BOB, { reason: "CALLER_NOT_ALLOWED", fields: ["offer.seller_agent.agent_id"] }],
+    [
+      "an unknown seller",
+      { sellerAgent: { agentId: "nobody", organizationId: "acme" } },
+      ALICE,
+      { reason: "AGENT_NOT_FOUND" },
+    ],
+    [
+      "another organization",
+      { sellerAgent: { agentId: "seller", organizationId: "other" } },
+      ALICE,
+      { reason: "INVALID_REQUEST", fields: ["offer.seller_agent.organization_id"] },
+    ],
+    [
+      "a contradiction",
+      { validUntil: "2025-01-01T00:00:00Z" },
+      ALICE,
+      { reason: "INVALID_REQUEST", fields: ["offer.valid_until"] },
+    ],
+    [
+      "a schema that does not compile",
+      { inputSchema: fromJson(ValueSchema, { type: "nothing" }) },
+      ALICE,
+      { reason: "SCHEMA_INVALID", fields: ["offer.input_schema"] },
+    ],
+    [
+      "no price",
+      { pricing: undefined as never },
+      ALICE,
+      { reason: "INVALID_REQUEST", fields: ["offer.pricing"] },
+    ],
+  ])("refuses %s, and keeps nothing", async (_, parts, caller, expected) => {
+    expect(await refusal(publish(parts, caller))).toMatchObject(expected);
+    expect(await refusal(get("offer-001", "", ALICE))).toMatchObject({ reason: "OFFER_NOT_FOUND" });
+  });
+
+  it("leaves an offer's id with its first seller", async () => {
+    await publish();
+    await register("rival", BOB, { organization: "other" });
+    const call = publish({ sellerAgent: { agentId: "rival", organizationId: "other" } }, BOB);
+    expect(await refusal(call)).toMatchObject({ reason: "OFFER_VERSION_EXISTS", fields: ["offer.offer_id"] });
+  });
+});
+
+describe("WithdrawOffer", () => {
+  const withdraw = (offerVersion = "", caller = ALICE) =>
+    platform.offers.withdrawOffer({ offerId: "offer-001", offerVersion, message: "sold out" }, as(caller));
+
+  it("takes a version out of the sale, and leaves it to be read", async () => {
+    await publish();
+    await publish({ title: "Two" });
+    expect(await withdraw("2")).toMatchObject({ withdrawn: 1 });
+    expect(await withdraw("2")).toMatchObject({ withdrawn: 0 });
+    expect(await list()).toEqual(["offer-001@1"]);
+    expect(await get("offer-001", "2")).toMatchObject({
+      status: OfferStatus.WITHDRAWN,
+      open: false,
+      current: false,
+      withdrawMessage: "sold out",
+    });
+    expect(await withdraw()).toMatchObject({ withdrawn: 1 });
+    expect(await list()).toEqual([]);
+    expect(await get()).toMatchObject({ status: OfferStatus.WITHDRAWN });
+    expect((await publish()).offer?.offer?.offerVersion).toBe("3");
+  });
+
+  it("is for the seller, and for what there is", async () => {
+    await publish();
+    expect(await refusal(withdraw("", BOB))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
+    expect(await refusal(withdraw("9"))).toMatchObject({
+      reason: "OFFER_NOT_FOUND",
+      metadata: { offer: "offer-001", version: "9" },
+    });
+  });
+});
+
+describe("who sees an offer", () => {
+  it.each<[string, Parameters<typeof offerOf>[0], boolean, boolean]>([
+    ["for everyone", {}, true, true],
+    ["for nobody", { allowedBuyerAgents: { values: [] } }, false, false],
+    ["for one buyer", { allowedBuyerAgents: { values: ["buyer"] } }, true, false],
+  ])("%s", async (_, parts, buyer, other) => {
+    await publish(parts);
+    expect((await list({}, ALICE)).length).toBe(1);
+    for (const [caller, sees] of [
+      [BOB, buyer],
+      [CAROL, other],
+    ] as const) {
+      expect((await list({}, caller)).length).toBe(sees ? 1 : 0);
+      if (sees) expect(await get("offer-001", "", caller)).toBeDefined();
+      else expect(await refusal(get("offer-001", "", caller))).toMatchObject({ reason: "OFFER_NOT_FOUND" });
+    }
+  });
+
+  it("is nobody but those who see its seller", async () => {
+    await publish();
+    await register("seller", ALICE, { organization: "acme", visibility: AgentVisibility.NAMED });
+    expect(await list()).toEqual([]);
+    expect(await refusal(get())).toMatchObject({ reason: "OFFER_NOT_FOUND" });
+    expect(await list({}, ALICE)).toHaveLength(1);
+  });
+});
+
+describe("ListOffers", () => {
+  beforeEach(async () => {
+    await register("other", CAROL, { organization: "fine" });
+    await publish();
+    await publish({
+      offerId: "offer-002",
+      validFrom: "2026-06-01T00:00:00Z",
+      capabilities: { values: ["ocr"] },
+    });
+    const sellerAgent = { agentId: "other", organizationId: "fine" };
+    await publish({ offerId: "offer-003", sellerAgent, validUntil: "2026-02-01T00:00:00Z" }, CAROL);
+    await publish({ offerId: "offer-004", allowedBuyerAgents: { values: ["buyer"] } });
+  });
+
+  it.each<[string, Record<string, unknown>, string[]]>([
+    ["all", {}, ["1", "2", "3", "4"]],
+    ["a seller's", { sellerAgentId: "other" }, ["3"]],
+    ["an organization's", { organizationId: "acme" }, ["1", "2", "4"]],
+    ["a capability's, in either case", { capability: "Nlp.Sentiment" }, ["1", "3", "4"]],
+    ["those valid now", { validAt: toTimestamp(START) }, ["1", "3", "4"]],
+    ["those valid in summer", { validAt: toTimestamp(Date.UTC(2026, 6, 1)) }, ["1", "2", "4"]],
+    ["those that a buyer may buy", { buyerAgentId: "nobody" }, ["1", "2", "3"]],
+    [
+      "all at once",
+      { capability: "nlp.sentiment", organizationId: "acme", buyerAgentId: "buyer" },
+      ["1", "4"],
+    ],
+  ])("%s", async (_, filter, expected) => {
+    expect(await list(filter)).toEqual(expected.map((n) => `offer-00${n}@1`));
+  });
+});
+
+describe("PolicyService", () => {
+  const manifest = {
+    id: "buyer",
+    systemPrompt: "",
+    allowedAgents: ["seller"],
+    delegateRules: { seller: { whenToDelegate: "When text is to be judged." } },
+    mcpBindings: [{ serverId: "Docs", scopes: ["read"], allowedTools: ["get"] }],
+  };
+  const check = (parts: Record<string, unknown> = {}, caller = BOB) =>
+    platform.policy.checkDelegation(
+      { fromAgentId: "buyer", toAgentId: "seller", justification: "text", ...parts },
+      as(caller),
+    );
+
+  beforeEach(async () => {
+    await register("buyer", BOB, { manifest });
+    await register("buyer:1", BOB);
+  });
+
+  it("decides by the registered manifests, and names the overseer", async () => {
+    const overseen = { id: "seller", systemPrompt: "", overseer: { case: "overseerId", value: "qa" } };
+    await register("seller", ALICE, { organization: "acme", manifest: overseen });
+    const allowed = {
+      allowed: true,
+      decision: 1,
+      whenToDelegate: "When text is to be judged.",
+      overseerId: "qa",
+    };
+    expect(await check()).toMatchObject(allowed);
+    expect(await check({ fromAgentId: "buyer:1" })).toMatchObject(allowed);
+    expect(await check({}, ALICE)).toMatchObject(allowed);
+    expect(await check({ justification: " " })).toMatchObject({ allowed: false, overseerId: "" });
+    expect(await check({ fromAgentId: "user" }, ALICE)).toMatchObject({ allowed: false, decision: 3 });
+  });
+
+  it("is no way to try out others' manifests, nor to learn that hidden agents exist", async () => {
+    expect(await refusal(check({}, CAROL))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
+    await register("seller", ALICE, { organization: "acme", visibility: AgentVisibility.NAMED });
+    const hidden = await check();
+    expect(hidden).toMatchObject({ allowed: false, decision: 2 });
+    expect(await check({ toAgentId: "nobody" })).toEqual(hidden);
+    const platformsOwn = { fromAgentId: "buyer", toAgentId: "seller", justification: "text" };
+    expect(await platform.policy.checkDelegation(platformsOwn)).toEqual(hidden);
+  });
+
+  it("lets the orchestrator delegate where it is set so, to who is known as it", async () => {
+    const call = { fromAgentId: "orchestrator", toAgentId: "seller" };
+    expect(await platform.policy.checkDelegation(call)).toMatchObject({ allowed: true });
+    expect(await refusal(check(call, CAROL))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
+    await platform.stop();
+    platform = await startPlatform([
+      "--orchestrator-principals",
+      CAROL,
+      "--orchestrator-may-delegate",
+      "false",
+    ]);
+    await register("seller", ALICE, { organization: "acme" });
+    expect(await check(call, CAROL)).toMatchObject({ allowed: false, decision: 3 });
+  });
+
+  it("decides on tools, for the agent's own principal", async () => {
+    const ask = (parts: Record<string, unknown>, caller = BOB) =>
+      platform.policy.checkToolAccess(
+        { agentId: "buyer", serverId: "Docs", tool: "get", ...parts },
+        as(caller),
+      );
+    expect(await ask({})).toMatchObject({ allowed: true, decision: 1 });
+    expect(await ask({ agentId: "buyer:1", scope: "read" })).toMatchObject({ allowed: true });
+    expect(await ask({ scope: "write" })).toMatchObject({ allowed: false, decision: 10 });
+    expect(await ask({ agentId: "nobody" })).toMatchObject({ allowed: false, decision: 2 });
+    expect(await refusal(ask({}, ALICE))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
+  });
+});

@@ -1,0 +1,88 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import {
+  type GetOfferRequest,
+  GetOfferResponseSchema,
+  type ListOffersRequest,
+  ListOffersResponseSchema,
+  type OfferService,
+  type WithdrawOfferRequest,
+  WithdrawOfferResponseSchema,
+} from "@depute/contracts/depute/registry/v1/offer_service_pb";
+import { DeputeError, ErrorReason, encodePageToken, fromTimestamp, pageSize } from "@depute/core";
+import { findOwn, identify, type RegistryContext, viewerFor } from "../context.ts";
+import { readPosition } from "../page-position.ts";
+import { capabilityWord } from "../rules/offer.ts";
+import {
+  findOffer,
+  latestOffer,
+  type OfferFilter,
+  listOffers as queryOffers,
+  withdrawOffers,
+} from "../store/offers.ts";
+import { presentOffer } from "./present-offer.ts";
+import { publishOffer } from "./publish-offer.ts";
+
+export function offerService(registry: RegistryContext): ServiceImpl<typeof OfferService> {
+  return {
+    publishOffer: (request, context) => publishOffer(registry, request, context),
+    getOffer: (request, context) => getOffer(registry, request, context),
+    listOffers: (request, context) => listOffers(registry, request, context),
+    withdrawOffer: (request, context) => withdrawOffer(registry, request, context),
+  };
+}
+
+async function getOffer(registry: RegistryContext, request: GetOfferRequest, context: HandlerContext) {
+  const viewer = viewerFor(await identify(registry, context), request.viewer);
+  const { offerId, offerVersion } = request;
+  const offer = await registry.store.read((tx) => findOffer(tx, offerId, offerVersion, viewer));
+  if (offer === undefined) throw offerNotFound(offerId, offerVersion);
+  return create(GetOfferResponseSchema, { offer: presentOffer(offer, registry.clock.now()) });
+}
+
+async function listOffers(registry: RegistryContext, request: ListOffersRequest, context: HandlerContext) {
+  const viewer = viewerFor(await identify(registry, context), "");
+  const filter: OfferFilter = {
+    sellerId: request.sellerAgentId,
+    organization: request.organizationId,
+    word: capabilityWord(request.capability),
+    buyerId: request.buyerAgentId,
+    validAt: request.validAt === undefined ? undefined : fromTimestamp(request.validAt),
+  };
+  const filters = { list: "offers", ...filter };
+  const [after] = readPosition(request.pageToken, filters, ["string"]) ?? [""];
+  const size = pageSize(request.pageSize);
+  const found = await registry.store.read((tx) =>
+    queryOffers(tx, filter, { after, limit: size + 1, viewer }),
+  );
+  const page = found.slice(0, size);
+  const last = page.at(-1)?.offer.offerId;
+  const now = registry.clock.now();
+  return create(ListOffersResponseSchema, {
+    offers: page.map((offer) => presentOffer(offer, now)),
+    nextPageToken: last !== undefined && found.length > size ? encodePageToken([last], filters) : "",
+  });
+}
+
+async function withdrawOffer(
+  registry: RegistryContext,
+  { offerId, offerVersion, message }: WithdrawOfferRequest,
+  context: HandlerContext,
+) {
+  const identity = await identify(registry, context);
+  return registry.store.write(async (tx) => {
+    const seen = await findOffer(tx, offerId, offerVersion, viewerFor(identity, ""));
+    const latest = await latestOffer(tx, offerId);
+    if (seen === undefined || latest === undefined) throw offerNotFound(offerId, offerVersion);
+    await findOwn(tx, identity, latest.sellerId, "offer_id");
+    const withdrawal = { now: registry.clock.now(), message };
+    const withdrawn = await withdrawOffers(tx, offerId, offerVersion, withdrawal);
+    return create(WithdrawOfferResponseSchema, { withdrawn });
+  });
+}
+
+function offerNotFound(offer: string, version: string): DeputeError {
+  const metadata: Record<string, string> = { offer };
+  if (version !== "") metadata.version = version;
+  return new DeputeError(ErrorReason.OFFER_NOT_FOUND, `no offer ${offer}`, { metadata });
+}

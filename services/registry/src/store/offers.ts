@@ -1,0 +1,214 @@
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { type Offer, OfferSchema } from "@depute/contracts/agenta/delegation/v0/offer_pb";
+import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import type { ReadOffer } from "../rules/offer.ts";
+import { sightCondition, type Viewer } from "./sight.ts";
+
+/** A version of an offer as it is kept; times are epoch ms. */
+export interface StoredOffer {
+  readonly offer: Offer;
+  /** Counts the versions of the offer, from 1. */
+  readonly sequence: number;
+  readonly sellerId: string;
+  readonly digest: string;
+  readonly isCurrent: boolean;
+  readonly validFrom: number;
+  readonly validUntil: number;
+  readonly publishTime: number;
+  /** 0 before it was withdrawn. */
+  readonly withdrawTime: number;
+  readonly withdrawMessage: string;
+}
+
+interface OfferRow {
+  sequence: number;
+  seller_id: string;
+  digest: string;
+  is_current: number;
+  valid_from: number;
+  valid_until: number;
+  publish_time: number;
+  withdraw_time: number;
+  withdraw_message: string;
+  record: Uint8Array;
+}
+
+const COLUMNS = `f.sequence, f.seller_id, f.digest, f.is_current, f.valid_from, f.valid_until, f.publish_time,
+  f.withdraw_time, f.withdraw_message, f.record`;
+
+/** Who sees offers: those that see the seller, and for an offer with named buyers these and the seller alone. */
+function offerSight(viewer: Viewer): { sql: string; params: SqlValue[] } {
+  if (viewer === "all") return { sql: "TRUE", params: [] };
+  const seller = sightCondition(viewer);
+  const { principal } = viewer;
+  return {
+    sql: `${seller.sql} AND (f.is_restricted = 0 OR a.principal = ? OR EXISTS (
+      SELECT 1 FROM offer_buyers b JOIN agents g ON g.id = b.buyer_id
+      WHERE b.offer_id = f.offer_id AND b.sequence = f.sequence AND g.principal = ?))`,
+    params: [...seller.params, principal, principal],
+  };
+}
+
+/** A version that the viewer sees: the named one, or the current one. */
+export async function findOffer(
+  tx: ReadTx,
+  offerId: string,
+  version: string,
+  viewer: Viewer,
+): Promise<StoredOffer | undefined> {
+  const sight = offerSight(viewer);
+  const named = version === "" ? "f.is_current = 1" : "f.version = ?";
+  const row = await tx.get<OfferRow>(
+    `SELECT ${COLUMNS} FROM offers f JOIN agents a ON a.id = f.seller_id
+     WHERE f.offer_id = ? AND ${named} AND ${sight.sql}`,
+    [offerId, ...(version === "" ? [] : [version]), ...sight.params],
+  );
+  return row && toStored(row);
+}
+
+/** The latest version of an offer, whoever sees it. */
+export async function latestOffer(tx: ReadTx, offerId: string): Promise<StoredOffer | undefined> {
+  const row = await tx.get<OfferRow>(
+    `SELECT ${COLUMNS} FROM offers f WHERE f.offer_id = ? ORDER BY f.sequence DESC LIMIT 1`,
+    [offerId],
+  );
+  return row && toStored(row);
+}
+
+/** The words that an offer's versions are named by. */
+export async function offerVersions(tx: ReadTx, offerId: string): Promise<Set<string>> {
+  const rows = await tx.all<{ version: string }>("SELECT version FROM offers WHERE offer_id = ?", [offerId]);
+  return new Set(rows.map(({ version }) => version));
+}
+
+/** Adds a version, which is then the current one. */
+export async function addOffer(
+  tx: WriteTx,
+  read: ReadOffer,
+  { sequence, digest, now }: { sequence: number; digest: string; now: number },
+): Promise<void> {
+  const { offer, buyers } = read;
+  const { offerId } = offer;
+  await tx.run("UPDATE offers SET is_current = 0 WHERE offer_id = ? AND is_current = 1", [offerId]);
+  await tx.run(
+    `INSERT INTO offers (offer_id, sequence, version, seller_id, organization, digest, is_current, is_restricted,
+       valid_from, valid_until, publish_time, withdraw_time, withdraw_message, record)
+     VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, 0, '', ?)`,
+    [
+      offerId,
+      sequence,
+      offer.offerVersion ?? "",
+      offer.sellerAgent?.agentId ?? "",
+      offer.sellerAgent?.organizationId ?? "",
+      digest,
+      buyers === undefined ? 0 : 1,
+      read.validFrom,
+      read.validUntil,
+      now,
+      toBinary(OfferSchema, offer),
+    ],
+  );
+  for (const buyer of buyers ?? []) {
+    await tx.run("INSERT INTO offer_buyers (offer_id, sequence, buyer_id) VALUES (?, ?, ?)", [
+      offerId,
+      sequence,
+      buyer,
+    ]);
+  }
+  for (const word of read.capabilities) {
+    await tx.run("INSERT INTO offer_words (word, offer_id, sequence) VALUES (?, ?, ?)", [
+      word,
+      offerId,
+      sequence,
+    ]);
+  }
+}
+
+/** Withdraws a version, or all that are not; the latest that is left is the current one. Gives how many it was. */
+export async function withdrawOffers(
+  tx: WriteTx,
+  offerId: string,
+  version: string,
+  { now, message }: { now: number; message: string },
+): Promise<number> {
+  const named = version === "" ? "" : " AND version = ?";
+  const { changes } = await tx.run(
+    `UPDATE offers SET withdraw_time = ?, withdraw_message = ?
+     WHERE offer_id = ? AND withdraw_time = 0${named}`,
+    [now, message, offerId, ...(version === "" ? [] : [version])],
+  );
+  if (changes === 0) return 0;
+  // Where none is left, the latest stays current: it says that the offer is withdrawn.
+  await tx.run("UPDATE offers SET is_current = 0 WHERE offer_id = ? AND is_current = 1", [offerId]);
+  await tx.run(
+    `UPDATE offers SET is_current = 1 WHERE offer_id = ? AND sequence =
+       (SELECT sequence FROM offers WHERE offer_id = ? ORDER BY withdraw_time = 0 DESC, sequence DESC LIMIT 1)`,
+    [offerId, offerId],
+  );
+  return changes;
+}
+
+/** Which current offers are looked for; empty and absent members do not narrow it. */
+export interface OfferFilter {
+  readonly sellerId: string;
+  readonly organization: string;
+  /** As it is compared. */
+  readonly word: string;
+  readonly buyerId: string;
+  /** Epoch ms. */
+  readonly validAt: number | undefined;
+}
+
+/** Current offers that the viewer sees and that are not withdrawn, in the order of their ids, behind `after`. */
+export async function listOffers(
+  tx: ReadTx,
+  filter: OfferFilter,
+  { after, limit, viewer }: { after: string; limit: number; viewer: Viewer },
+): Promise<StoredOffer[]> {
+  const conditions = ["f.is_current = 1", "f.withdraw_time = 0"];
+  const params: SqlValue[] = [];
+  const where = (sql: string, ...values: SqlValue[]) => {
+    conditions.push(sql);
+    params.push(...values);
+  };
+  if (filter.sellerId !== "") where("f.seller_id = ?", filter.sellerId);
+  if (filter.organization !== "") where("f.organization = ?", filter.organization);
+  if (filter.validAt !== undefined)
+    where("f.valid_from <= ? AND f.valid_until > ?", filter.validAt, filter.validAt);
+  if (filter.buyerId !== "") {
+    where(
+      `(f.is_restricted = 0 OR EXISTS (SELECT 1 FROM offer_buyers b
+         WHERE b.offer_id = f.offer_id AND b.sequence = f.sequence AND b.buyer_id = ?))`,
+      filter.buyerId,
+    );
+  }
+  const byWord = filter.word !== "";
+  if (byWord) where("w.word = ?", filter.word);
+  const place = byWord ? "w.offer_id" : "f.offer_id";
+  where(`${place} > ?`, after);
+  const sight = offerSight(viewer);
+  const tables = byWord
+    ? "offer_words w CROSS JOIN offers f ON f.offer_id = w.offer_id AND f.sequence = w.sequence"
+    : "offers f";
+  const rows = await tx.all<OfferRow>(
+    `SELECT ${COLUMNS} FROM ${tables} CROSS JOIN agents a ON a.id = f.seller_id
+     WHERE ${conditions.join(" AND ")} AND ${sight.sql} ORDER BY ${place} LIMIT ?`,
+    [...params, ...sight.params, limit],
+  );
+  return rows.map(toStored);
+}
+
+function toStored(row: OfferRow): StoredOffer {
+  return {
+    offer: fromBinary(OfferSchema, row.record),
+    sequence: row.sequence,
+    sellerId: row.seller_id,
+    digest: row.digest,
+    isCurrent: row.is_current === 1,
+    validFrom: row.valid_from,
+    validUntil: row.valid_until,
+    publishTime: row.publish_time,
+    withdrawTime: row.withdraw_time,
+    withdrawMessage: row.withdraw_message,
+  };
+}
