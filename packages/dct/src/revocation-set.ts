@@ -1,9 +1,12 @@
 import { decodeBase64Url } from "@depute/core";
 import type { RevocationView } from "./context.ts";
+import { type Place, secretPlaces } from "./secret-places.ts";
 
 /** 32-bit words of an id: all its 256 bits, so that nobody finds a second block that is taken for the first. */
 const WORDS = 8;
 const SHARDS = 256;
+/** Characters of 256 bits in base64url. */
+const ID_CHARS = 43;
 const FIRST_SLOTS = 4;
 /** A shard grows by this much as soon as it is so full: 43 to 60 bytes an id, once there are some thousands. */
 const LOAD = 0.75;
@@ -19,7 +22,7 @@ const GROWTH = 1.4;
  */
 export class RevocationSet implements RevocationView {
   readonly #shards: Shard[] = [];
-  readonly #secret = crypto.getRandomValues(new Uint32Array(WORDS));
+  readonly #place = secretPlaces(WORDS);
   #size = 0;
 
   /** How many ids there are. */
@@ -52,7 +55,7 @@ export class RevocationSet implements RevocationView {
     if (id === undefined) throw new RangeError("not a revocation id");
     const place = this.#place(id);
     while (this.#shards.length < SHARDS) this.#shards.push(new Shard());
-    const isNew = this.#shards[place >>> 24]?.add(id, place, (one) => this.#place(one)) ?? false;
+    const isNew = this.#shards[place >>> 24]?.add(id, place, this.#place) ?? false;
     if (isNew) this.#size++;
     return isNew;
   }
@@ -65,23 +68,11 @@ export class RevocationSet implements RevocationView {
     const id = wordsOf(revocationId);
     if (id === undefined) return false;
     const place = this.#place(id);
-    const wasThere = this.#shards[place >>> 24]?.delete(id, place, (one) => this.#place(one)) ?? false;
+    const wasThere = this.#shards[place >>> 24]?.delete(id, place, this.#place) ?? false;
     if (wasThere) this.#size--;
     return wasThere;
   }
-
-  /** 32 bits that nobody foretells: the high 8 choose the table, the others the slot. */
-  #place(id: Uint32Array): number {
-    let sum = 0;
-    for (let i = 0; i < WORDS; i++) {
-      sum = Math.imul(sum ^ (id[i] as number) ^ (this.#secret[i] as number), 0x9e3779b1);
-      sum ^= sum >>> 15;
-    }
-    return sum >>> 0;
-  }
 }
-
-type Place = (id: Uint32Array) => number;
 
 /** One table with open addressing. A slot of zeros is empty; the id that is all zero is kept apart. */
 class Shard {
@@ -133,9 +124,16 @@ class Shard {
 
   /** The slot of an id, or the empty one where it would be. There always is an empty one. */
   #find(id: Uint32Array, place: number): number {
+    const { words } = this;
+    const first = id[0];
     let slot = this.#home(place);
-    while (!this.#isEmpty(slot) && !this.#isAt(id, slot)) slot = this.#next(slot);
-    return slot;
+    for (;;) {
+      const word = words[slot * WORDS];
+      // Most slots are told apart by their first word.
+      if (word === first && this.#isAt(id, slot)) return slot;
+      if (word === 0 && this.#isEmpty(slot)) return slot;
+      slot = this.#next(slot);
+    }
   }
 
   #isAt(id: Uint32Array, slot: number): boolean {
@@ -178,7 +176,15 @@ function isZero(id: Uint32Array): boolean {
   return true;
 }
 
+/** Where an id is read into: a look-up then leaves no garbage. No two ids are in use at once. */
+const scratch = new Uint32Array(WORDS);
+
 function wordsOf(revocationId: string): Uint32Array | undefined {
-  const bytes = decodeBase64Url(revocationId);
-  return bytes?.length === WORDS * 4 ? new Uint32Array(bytes.buffer) : undefined;
+  const bytes = revocationId.length === ID_CHARS ? decodeBase64Url(revocationId) : undefined;
+  if (bytes === undefined) return undefined;
+  for (let i = 0; i < WORDS; i++) {
+    const [a, b, c, d] = [bytes[4 * i], bytes[4 * i + 1], bytes[4 * i + 2], bytes[4 * i + 3]];
+    scratch[i] = (a as number) | ((b as number) << 8) | ((c as number) << 16) | ((d as number) << 24);
+  }
+  return scratch;
 }

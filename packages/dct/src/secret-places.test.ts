@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import { secretPlaces } from "./secret-places.ts";
+
+/** 16,384 keys whose words differ by what cancels where words are only added, or multiplied by odd numbers. */
+const chosen = Array.from({ length: 1 << 14 }, (_, n) => {
+  const words = new Uint32Array(8);
+  for (let bit = 0; bit < 7; bit++) {
+    if (((n >> bit) & 1) === 0) continue;
+    words[bit] = (words[bit] as number) ^ 0x80000000;
+    words[bit + 1] = (words[bit + 1] as number) ^ 0x80010000;
+  }
+  words[7] = (words[7] as number) ^ ((n >> 7) << 7);
+  return words;
+});
+
+test("chosen keys spread as chance would have it", () => {
+  const places = chosen.map(secretPlaces(8));
+  // 2^14 keys in 2^32 places meet about 0.03 times.
+  expect(new Set(places).size).toBeGreaterThan(chosen.length - 8);
+  const tables = new Array<number>(256).fill(0);
+  for (const place of places) tables[place >>> 24] = (tables[place >>> 24] ?? 0) + 1;
+  // 64 in each by chance.
+  expect(Math.max(...tables)).toBeLessThan(160);
+  expect(Math.min(...tables)).toBeGreaterThan(10);
+});
+
+test("a key has one place, and another one in another process or table", () => {
+  const [one, other] = [secretPlaces(8), secretPlaces(8)];
+  expect(chosen.map(one)).toEqual(chosen.map(one));
+  expect(chosen.filter((key) => one(key) === other(key)).length).toBeLessThan(8);
+});
