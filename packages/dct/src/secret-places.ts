@@ -1,4 +1,4 @@
-/** 32 bits for a key of some words: always the same for the same key, in one process. */
+/** 32 bits for a key of some words: the same key has the same ones as long as the table lives. */
 export type Place = (key: Uint32Array) => number;
 
 /**
@@ -16,6 +16,9 @@ export function secretPlaces(words: number): Place {
       sum = Math.imul(sum ^ (sum >>> 16), factors[i] as number);
       sum ^= sum >>> 15;
     }
-    return sum >>> 0;
+    // A poor factor in the last step would leave the high bits alike.
+    sum = Math.imul(sum ^ (sum >>> 16), 0x85ebca6b);
+    sum = Math.imul(sum ^ (sum >>> 13), 0xc2b2ae35);
+    return (sum ^ (sum >>> 16)) >>> 0;
   };
 }
