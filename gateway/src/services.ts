@@ -7,12 +7,14 @@ import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_servi
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
+import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
+import { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import type { ServiceName } from "@depute/service";
@@ -21,6 +23,13 @@ import type { ServiceName } from "@depute/service";
 export const FORWARDED: Readonly<Record<ServiceName, readonly DescService[]>> = {
   registry: [AgentService, DiscoveryService, OrganizationService, PolicyService, OfferService],
   tasks: [TaskService, WorkerService],
-  tokens: [TokenService, RevocationService, SpendService, DelegationService],
-  verifier: [ContractService, VerificationService, AttestationService, LogService, ReviewService],
+  tokens: [TokenService, RevocationService, SpendService, DelegationService, KeyService],
+  verifier: [
+    ContractService,
+    VerificationService,
+    AttestationService,
+    LogService,
+    ReviewService,
+    ResultService,
+  ],
 };

@@ -5,6 +5,7 @@ import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_p
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
+import { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import { selfTest } from "@depute/dct";
@@ -16,6 +17,7 @@ import { ContractBook } from "./contract-book.ts";
 import { attestationService } from "./handlers/attestation-service.ts";
 import { contractService } from "./handlers/contract-service.ts";
 import { logService } from "./handlers/log-service.ts";
+import { resultService } from "./handlers/result-service.ts";
 import { reviewService } from "./handlers/review-service.ts";
 import { verificationService } from "./handlers/verification-service.ts";
 import { readJudges } from "./judge/config.ts";
@@ -43,7 +45,14 @@ const MAX_WAITING_QUESTIONS = 1000;
 export const verifier = defineService({
   name: "verifier",
   settings,
-  descriptors: [ContractService, VerificationService, AttestationService, LogService, ReviewService],
+  descriptors: [
+    ContractService,
+    VerificationService,
+    AttestationService,
+    LogService,
+    ReviewService,
+    ResultService,
+  ],
   async start(deps, values) {
     const { log, clock, timers } = deps;
     selfTest(nativeEngine);
@@ -109,6 +118,7 @@ export const verifier = defineService({
         router.service(AttestationService, attestationService(state));
         router.service(LogService, logService(state));
         router.service(ReviewService, reviewService(state));
+        router.service(ResultService, resultService(state));
       },
       async close() {
         await follower.close();

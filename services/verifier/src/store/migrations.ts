@@ -158,4 +158,34 @@ export const migrations: readonly Migration[] = [
       CREATE INDEX judge_charges_by_contract ON judge_charges (contract_id);
     `,
   },
+  {
+    id: 5,
+    name: "verification results, artifacts",
+    sql: `
+      CREATE TABLE verification_results (
+        verification_id TEXT PRIMARY KEY,
+        receipt_id TEXT NOT NULL,
+        final BIGINT NOT NULL,           -- 1: pass or fail
+        digest TEXT NOT NULL,            -- of the request
+        document TEXT NOT NULL,
+        log_index BIGINT NOT NULL,
+        record_ms BIGINT NOT NULL
+      );
+      CREATE INDEX results_by_receipt ON verification_results (receipt_id, log_index);
+      CREATE UNIQUE INDEX final_results ON verification_results (receipt_id) WHERE final = 1;
+
+      CREATE TABLE artifacts (
+        digest TEXT PRIMARY KEY,         -- sha256: and hexadecimal digits
+        content BYTEA NOT NULL,
+        media_type TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        create_ms BIGINT NOT NULL
+      );
+      CREATE TABLE artifact_owners (
+        owner TEXT PRIMARY KEY,
+        count BIGINT NOT NULL,
+        bytes BIGINT NOT NULL
+      );
+    `,
+  },
 ];

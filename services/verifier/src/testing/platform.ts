@@ -9,6 +9,7 @@ import { createBus } from "@depute/bus";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
+import { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import { ManualClock, reasonName, systemTimers } from "@depute/core";
@@ -79,6 +80,9 @@ export async function startPlatform(args: readonly string[] = [], tokens?: FakeT
     },
     get attestations() {
       return client(AttestationService);
+    },
+    get results() {
+      return client(ResultService);
     },
     get reviews() {
       return client(ReviewService);

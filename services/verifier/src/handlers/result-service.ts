@@ -1,0 +1,214 @@
+import { type JsonObject, toJson } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import {
+  Decision,
+  VerificationResultSchema,
+} from "@depute/contracts/agenta/delegation/v0/verification_result_pb";
+import {
+  type CheckResultHashRequest,
+  type GetArtifactRequest,
+  type ListVerificationResultsRequest,
+  type ResultService,
+  type StoreArtifactRequest,
+  type SubmitVerificationResultRequest,
+  SubmitVerificationResultRequestSchema,
+  ArtifactVerdict as Verdict,
+} from "@depute/contracts/depute/verifier/v1/result_service_pb";
+import { CanonicalError, canonicalJson, DeputeError, ErrorReason, invalid, toTimestamp } from "@depute/core";
+import { decode, encode, WireEncodeError } from "@depute/wire";
+import { readValue } from "../json-value.ts";
+import {
+  ARTIFACT_URN,
+  type ArtifactVerdict,
+  assertBorne,
+  assertRole,
+  type EvidencePiece,
+  type JudgedPiece,
+  judgeArtifact,
+  storedDigests,
+  type Terms,
+} from "../rules/evidence.ts";
+import { digestOf, hashMatches, resultHash } from "../rules/result-hash.ts";
+import { getArtifact, hasArtifact, insertArtifact, usageOf } from "../store/artifacts.ts";
+import { finalResult, getResult, insertResult, listResults, type ResultRow } from "../store/results.ts";
+import type { Verifier } from "../verifier.ts";
+
+/** Most artifacts and bytes of one caller. */
+const MAX_ARTIFACTS = 10_000;
+const MAX_ARTIFACT_BYTES = 1024 ** 3;
+/** Results of one receipt: every one but the last is inconclusive. */
+const MAX_RESULTS = 100;
+
+const VERDICTS: Record<ArtifactVerdict, Verdict> = {
+  matches: Verdict.MATCHES,
+  differs: Verdict.DIFFERS,
+  missing: Verdict.MISSING,
+  not_checked: Verdict.NOT_CHECKED,
+};
+
+/** ResultService (Agenta verification_result; NEKTE verify). */
+export function resultService(verifier: Verifier): ServiceImpl<typeof ResultService> {
+  const { store, engine, clock, authority, log } = verifier;
+
+  async function judged(pieces: readonly { piece: EvidencePiece; field: string }[]): Promise<JudgedPiece[]> {
+    const digests = storedDigests(pieces.map(({ piece }) => piece));
+    const stored = await store.read(async (tx) => {
+      const found = new Set<string>();
+      for (const digest of digests) if (await hasArtifact(tx, digest)) found.add(digest);
+      return found;
+    });
+    return pieces.map(({ piece, field }) => {
+      const verdict = judgeArtifact(engine.sha256, piece, (digest) => stored.has(digest), field);
+      return { ...piece, verdict };
+    });
+  }
+
+  return {
+    async storeArtifact(request: StoreArtifactRequest, context: HandlerContext) {
+      const { principal } = await authority.identify(context);
+      const { content, mediaType } = request;
+      const digest = digestOf(engine.sha256, content);
+      if (request.digest !== "" && request.digest !== digest) {
+        throw new DeputeError(ErrorReason.DIGEST_MISMATCH, "the bytes have another digest", {
+          metadata: { expected: request.digest, actual: digest },
+          violations: [{ field: "digest", description: "is not that of the content" }],
+        });
+      }
+      await store.write(async (tx) => {
+        if (await hasArtifact(tx, digest)) return;
+        const { count, bytes } = await usageOf(tx, principal);
+        if (count >= MAX_ARTIFACTS) throw tooMany("artifacts", MAX_ARTIFACTS);
+        if (bytes + content.length > MAX_ARTIFACT_BYTES) throw tooMany("artifact_bytes", MAX_ARTIFACT_BYTES);
+        await insertArtifact(tx, digest, { content, mediaType }, principal, clock.now());
+      });
+      return { uri: `${ARTIFACT_URN}${digest}`, digest };
+    },
+
+    async getArtifact({ digest }: GetArtifactRequest, context: HandlerContext) {
+      await authority.identify(context);
+      const found = await store.read((tx) => getArtifact(tx, digest));
+      if (found === undefined) {
+        throw new DeputeError(ErrorReason.ARTIFACT_NOT_FOUND, "no such artifact", {
+          metadata: { artifact: digest },
+        });
+      }
+      return { content: found.content, mediaType: found.mediaType };
+    },
+
+    async submitVerificationResult(request: SubmitVerificationResultRequest, context: HandlerContext) {
+      const { local } = await authority.identify(context);
+      if (!local) {
+        throw new DeputeError(
+          ErrorReason.CALLER_NOT_ALLOWED,
+          "results are submitted by the platform's services",
+        );
+      }
+      const { result, terms: agreed } = request;
+      if (result?.verifierAgent === undefined) throw invalid("result", "is needed");
+      if (agreed?.seller === undefined || agreed.buyer === undefined) throw invalid("terms", "are needed");
+      const terms: Terms = { ...agreed, seller: agreed.seller, buyer: agreed.buyer };
+      const pieces = await judged([
+        ...request.artifacts.map((piece, i) => ({ piece, field: `artifacts[${i}]` })),
+        ...(result.evidence?.values ?? []).map((piece, i) => ({ piece, field: `result.evidence[${i}]` })),
+      ]);
+      const document = toDocument(result);
+      const body = toJson(SubmitVerificationResultRequestSchema, request);
+      const digest = resultHash(engine.sha256, body);
+      const row = await store.write(async (tx) => {
+        const known = await getResult(tx, result.verificationId);
+        if (known?.digest === digest) return known;
+        if (known !== undefined) throw idReused(result.verificationId);
+        assertRole(result.verifierAgent ?? terms.seller, terms);
+        assertBorne(result, terms, pieces);
+        const final = await finalResult(tx, result.receiptId);
+        if (final !== undefined) throw isFinal(final);
+        const before = await listResults(tx, result.receiptId, MAX_RESULTS);
+        if (before.length >= MAX_RESULTS) throw tooMany("verification_results", MAX_RESULTS);
+        const added: ResultRow = {
+          verificationId: result.verificationId,
+          receiptId: result.receiptId,
+          final: result.decision === Decision.INCONCLUSIVE ? 0 : 1,
+          digest,
+          document: document.text,
+          logIndex: await log.append(tx, "verification_result", document.json),
+          recordTime: clock.now(),
+        };
+        await insertResult(tx, added);
+        return added;
+      });
+      return {
+        artifacts: pieces.map(({ artifactType, uri, verdict }) => ({
+          artifactType,
+          uri: uri.slice(0, 256).toWellFormed(),
+          verdict: VERDICTS[verdict],
+        })),
+        logIndex: BigInt(row.logIndex),
+        recordTime: toTimestamp(row.recordTime),
+      };
+    },
+
+    async listVerificationResults({ receiptId }: ListVerificationResultsRequest, context: HandlerContext) {
+      await authority.identify(context);
+      const rows = await store.read((tx) => listResults(tx, receiptId, MAX_RESULTS));
+      return { results: rows.map(({ document }) => fromDocument(document)) };
+    },
+
+    async checkResultHash({ result, resultHash: given }: CheckResultHashRequest, context: HandlerContext) {
+      await authority.identify(context);
+      if (result === undefined) throw invalid("result", "is needed");
+      const hash = hashOf(engine.sha256, readValue(result, "result").value);
+      return { hash, matches: given !== "" && hashMatches(hash, given) };
+    },
+  };
+}
+
+function hashOf(sha256: (data: Uint8Array) => Uint8Array, value: unknown): string {
+  try {
+    return resultHash(sha256, value);
+  } catch (error) {
+    if (error instanceof CanonicalError) throw invalid("result", error.message);
+    throw error;
+  }
+}
+
+/** The result's JSON, as Agenta has it and as it stands in the log. */
+function toDocument(result: Parameters<typeof encode<typeof VerificationResultSchema>>[1]) {
+  try {
+    const json = encode(VerificationResultSchema, result) as JsonObject;
+    return { json, text: canonicalJson(json) };
+  } catch (error) {
+    if (error instanceof WireEncodeError || error instanceof CanonicalError) {
+      throw invalid("result", error.message);
+    }
+    throw error;
+  }
+}
+
+function fromDocument(document: string) {
+  const decoded = decode(VerificationResultSchema, JSON.parse(document));
+  if (!decoded.ok) throw new Error(`a stored verification result is damaged: ${decoded.error.message}`);
+  return decoded.message;
+}
+
+function idReused(verificationId: string): DeputeError {
+  return new DeputeError(
+    ErrorReason.REQUEST_ID_REUSED,
+    "the verification_id came with another result before",
+    {
+      metadata: { request_id: verificationId },
+      violations: [{ field: "result.verification_id", description: "used with another result" }],
+    },
+  );
+}
+
+function isFinal({ verificationId }: ResultRow): DeputeError {
+  return new DeputeError(ErrorReason.VERIFICATION_FINAL, "the receipt has a final verification result", {
+    metadata: { verification: verificationId },
+  });
+}
+
+function tooMany(limit: string, max: number): DeputeError {
+  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `more than ${max} ${limit}`, {
+    metadata: { limit, max: String(max) },
+  });
+}

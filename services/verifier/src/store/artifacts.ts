@@ -1,0 +1,42 @@
+import type { ReadTx, WriteTx } from "@depute/store";
+
+export interface ArtifactRow {
+  content: Uint8Array;
+  mediaType: string;
+}
+
+export function getArtifact(tx: ReadTx, digest: string): Promise<ArtifactRow | undefined> {
+  return tx.get(`SELECT content, media_type AS "mediaType" FROM artifacts WHERE digest = ?`, [digest]);
+}
+
+export async function hasArtifact(tx: ReadTx, digest: string): Promise<boolean> {
+  return (await tx.get("SELECT 1 AS found FROM artifacts WHERE digest = ?", [digest])) !== undefined;
+}
+
+/** How many artifacts an owner has stored, and their bytes. */
+export async function usageOf(tx: ReadTx, owner: string): Promise<{ count: number; bytes: number }> {
+  const row = await tx.get<{ count: number; bytes: number }>(
+    "SELECT count, bytes FROM artifact_owners WHERE owner = ?",
+    [owner],
+  );
+  return row ?? { count: 0, bytes: 0 };
+}
+
+export async function insertArtifact(
+  tx: WriteTx,
+  digest: string,
+  { content, mediaType }: ArtifactRow,
+  owner: string,
+  now: number,
+): Promise<void> {
+  await tx.run(
+    "INSERT INTO artifacts (digest, content, media_type, owner, create_ms) VALUES (?, ?, ?, ?, ?)",
+    [digest, content, mediaType, owner, now],
+  );
+  await tx.run(
+    `INSERT INTO artifact_owners (owner, count, bytes) VALUES (?, 1, ?)
+     ON CONFLICT (owner) DO UPDATE SET count = artifact_owners.count + 1,
+       bytes = artifact_owners.bytes + excluded.bytes`,
+    [owner, content.length],
+  );
+}

@@ -1,0 +1,44 @@
+import type { ReadTx, WriteTx } from "@depute/store";
+
+export interface ResultRow {
+  verificationId: string;
+  receiptId: string;
+  /** 1 for pass and fail. */
+  final: number;
+  /** Digest of the whole request. */
+  digest: string;
+  /** Canonical JSON of the result. */
+  document: string;
+  logIndex: number;
+  recordTime: number;
+}
+
+const COLUMNS = `verification_id AS "verificationId", receipt_id AS "receiptId", final, digest, document,
+  log_index AS "logIndex", record_ms AS "recordTime"`;
+
+export function getResult(tx: ReadTx, verificationId: string): Promise<ResultRow | undefined> {
+  return tx.get(`SELECT ${COLUMNS} FROM verification_results WHERE verification_id = ?`, [verificationId]);
+}
+
+export function finalResult(tx: ReadTx, receiptId: string): Promise<ResultRow | undefined> {
+  return tx.get(`SELECT ${COLUMNS} FROM verification_results WHERE receipt_id = ? AND final = 1`, [
+    receiptId,
+  ]);
+}
+
+/** Results of a receipt, oldest first. */
+export function listResults(tx: ReadTx, receiptId: string, size: number): Promise<ResultRow[]> {
+  return tx.all(
+    `SELECT ${COLUMNS} FROM verification_results WHERE receipt_id = ? ORDER BY log_index LIMIT ?`,
+    [receiptId, size],
+  );
+}
+
+export async function insertResult(tx: WriteTx, row: ResultRow): Promise<void> {
+  await tx.run(
+    `INSERT INTO verification_results
+       (verification_id, receipt_id, final, digest, document, log_index, record_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    [row.verificationId, row.receiptId, row.final, row.digest, row.document, row.logIndex, row.recordTime],
+  );
+}
