@@ -8,6 +8,7 @@ import type { AuditLog } from "./audit-log.ts";
 import type { DelegationLog } from "./delegation-log.ts";
 import type { Judge } from "./judge.ts";
 import type { KeyRevoker } from "./key-revoker.ts";
+import type { KeyStore } from "./key-store.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import type { Checkpoint } from "./rules/checkpoint.ts";
 import type { SpendLedger } from "./spend-ledger.ts";
@@ -28,6 +29,7 @@ export interface TokensContext {
   readonly judge: Judge;
   readonly revocations: RevocationLog;
   readonly keyRevoker: KeyRevoker;
+  readonly keys: KeyStore;
   /** The present state of the revocation log, signed. */
   checkpoint(): Promise<Checkpoint>;
   readonly audit: AuditLog;

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
+import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
@@ -11,6 +12,7 @@ import { CheckpointFile } from "./checkpoint-file.ts";
 import { DelegationLog } from "./delegation-log.ts";
 import { openEngine } from "./engine.ts";
 import { delegationService } from "./handlers/delegation-service.ts";
+import { keyService } from "./handlers/key-service.ts";
 import { revocationService } from "./handlers/revocation-service.ts";
 import { spendService } from "./handlers/spend-service.ts";
 import { tokenService } from "./handlers/token-service.ts";
@@ -18,12 +20,14 @@ import { Housekeeping } from "./housekeeping.ts";
 import { createIdentify } from "./identify.ts";
 import { Judge } from "./judge.ts";
 import { KeyRevoker } from "./key-revoker.ts";
+import { KeyStore } from "./key-store.ts";
 import { RevocationLog } from "./revocation-log.ts";
 import { RevocationPeers } from "./revocation-peers.ts";
 import { REVOCATIONS_TOPIC, RevocationReader } from "./revocation-reader.ts";
 import { RevocationState } from "./revocation-state.ts";
-import { openRootKey, trustedRoots } from "./root-key.ts";
+import { openMasterKey, openRootKey, trustedRoots } from "./root-key.ts";
 import { signCheckpoint } from "./rules/checkpoint.ts";
+import { SealedSecrets } from "./sealed-secrets.ts";
 import { SeenProofs } from "./seen-proofs.ts";
 import { assertSettings, tokensSettings } from "./settings.ts";
 import { SpendLedger } from "./spend-ledger.ts";
@@ -37,7 +41,7 @@ const SEALED_AT_ONCE = 500;
 export const tokens = defineService({
   name: "tokens",
   settings: tokensSettings,
-  descriptors: [TokenService, RevocationService, SpendService, DelegationService],
+  descriptors: [TokenService, RevocationService, SpendService, DelegationService, KeyService],
   async start(deps, settings) {
     const { log, clock, timers, bus, dataDir } = deps;
     assertSettings(settings);
@@ -84,12 +88,23 @@ export const tokens = defineService({
       ...{ engine, store, bus, clock, timers, log, root, state, audit, revocations, delegations },
     });
     keyRevoker.start();
+    const keys = new KeyStore({
+      ...{ engine, store, clock, timers, log, audit, maxAgeMs: settings.keyMaxAge },
+      secrets: new SealedSecrets(openMasterKey({ dataDir, configured: settings.masterKeyFile, log })),
+    });
     const peers = new RevocationPeers({
       ...{ engine, store, bus, timers, log, revocations, fetch: globalThis.fetch },
       peers: settings.revocationPeers,
       sources: settings.revocationSources,
       pollMs: settings.revocationSourcePoll,
     });
+    try {
+      await keys.start();
+    } catch (error) {
+      await reader.close();
+      await store.close();
+      throw error;
+    }
     peers.start();
     const housekeeping = new Housekeeping({
       ...{ store, clock, timers, log },
@@ -126,6 +141,7 @@ export const tokens = defineService({
       spend,
       delegations,
       keyRevoker,
+      keys,
       async checkpoint() {
         await reader.look();
         return sign();
@@ -142,11 +158,13 @@ export const tokens = defineService({
         router.service(RevocationService, revocationService(context));
         router.service(SpendService, spendService(context));
         router.service(DelegationService, delegationService(context));
+        router.service(KeyService, keyService(context));
       },
       async close() {
         await reader.close();
         unsubscribe();
         await peers.close();
+        await keys.close();
         await housekeeping.close();
         await keyRevoker.close();
         await delegations.close();

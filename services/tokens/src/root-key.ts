@@ -23,22 +23,52 @@ const OTHERS = 0o077;
  *
  * @throws SettingsError when a file is missing, is no key, or the made one can be read by other users
  */
-export function openRootKey(
-  engine: CryptoEngine,
-  { dataDir, configured, log }: { dataDir: string; configured: string; log: Logger },
-): Keypair {
-  const file = configured === "" ? join(dataDir, "root.key") : configured;
+export function openRootKey(engine: CryptoEngine, where: KeyPlace): Keypair {
+  const seed = openKeyFile({ ...where, name: "root.key", danger: "whoever reads it can mint tokens" });
+  const keypair = keypairFromSeed(engine, seed);
+  seed.fill(0);
+  return keypair;
+}
+
+/**
+ * The master key that kept keys are sealed with, as openRootKey finds its own: `master.key` in the data folder, or the
+ * configured file.
+ *
+ * @throws SettingsError
+ */
+export function openMasterKey(where: KeyPlace): Uint8Array {
+  return openKeyFile({
+    ...where,
+    name: "master.key",
+    danger: "whoever reads it and the store has all kept keys",
+  });
+}
+
+/** Where a key file is. */
+export interface KeyPlace {
+  dataDir: string;
+  /** Empty for the file in the data folder. */
+  configured: string;
+  log: Logger;
+}
+
+function openKeyFile({
+  dataDir,
+  configured,
+  log,
+  name,
+  danger,
+}: KeyPlace & { name: string; danger: string }) {
+  const file = configured === "" ? join(dataDir, name) : configured;
   if (configured === "" && !isFile(file)) createKey(file);
   const seed = readSeed(file);
   if ((statSync(file).mode & OTHERS) !== 0) {
-    const message = `${file} can be read by other users; whoever reads it can mint tokens`;
+    const message = `${file} can be read by other users; ${danger}`;
     if (configured === "") throw new SettingsError(message);
     // Secrets that an orchestrator mounts often are; their folder is what keeps others out.
     log.warn(message);
   }
-  const keypair = keypairFromSeed(engine, seed);
-  seed.fill(0);
-  return keypair;
+  return seed;
 }
 
 /**
@@ -65,10 +95,10 @@ function readSeed(file: string): Uint8Array {
   try {
     text = readFileSync(file, "utf8").trim();
   } catch (cause) {
-    throw new SettingsError(`the root key ${file} cannot be read: ${(cause as Error).message}`, { cause });
+    throw new SettingsError(`the key ${file} cannot be read: ${(cause as Error).message}`, { cause });
   }
   const seed = decodeBase64Url(text);
-  if (seed?.length !== 32) throw new SettingsError(`the root key ${file} is not 32 bytes in base64url`);
+  if (seed?.length !== 32) throw new SettingsError(`the key ${file} is not 32 bytes in base64url`);
   return seed;
 }
 

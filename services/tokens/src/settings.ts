@@ -21,6 +21,18 @@ export const tokensSettings = defineSettings({
     help: "the platform's root key, 32 bytes in base64url; empty: root.key in the data folder, made at first start",
     group: KEYS,
   },
+  masterKeyFile: {
+    type: "string",
+    default: "",
+    help: "what kept keys are sealed with, 32 bytes in base64url; empty: master.key in the data folder",
+    group: KEYS,
+  },
+  keyMaxAge: {
+    type: "duration",
+    default: "0s",
+    help: "age at which a kept key is replaced by itself; 0s: never",
+    group: KEYS,
+  },
   trustedRoots: {
     type: "list",
     default: [],

@@ -11,6 +11,7 @@ import {
   authoritySigningInput,
   buildAuthority,
   isAdmissible,
+  type Keypair,
   serialiseToken,
   TokenError,
 } from "@depute/dct";
@@ -34,20 +35,29 @@ export async function mintToken(
   request: MintTokenRequest,
   identity: Identity,
 ): Promise<MessageInitShape<typeof MintTokenResponseSchema>> {
-  const { engine, store, clock, root, audit } = context;
   assertMinter(context, identity, "mint");
+  return mintAs(context, request, identity.principal, context.root);
+}
+
+/** As mintToken, signed by a key that its owner may use. */
+export async function mintAs(
+  context: TokensContext,
+  request: MintTokenRequest,
+  caller: string,
+  issuer: Keypair,
+): Promise<MessageInitShape<typeof MintTokenResponseSchema>> {
+  const { engine, store, clock, audit } = context;
   if (!isAdmissible(engine, request.delegatee)) {
     throw invalid("delegatee", "is not an Ed25519 public key of prime order");
   }
-  const caller = identity.principal;
   const digest = encodeBase64Url(engine.blake2b256(toBinary(MintTokenRequestSchema, request)));
   const key: MintKey = { caller, requestId: request.requestId, digest };
   const { response, blocks } = await store.write(async (tx) => {
     const minted = await recallMint(tx, key);
-    if (minted !== undefined) return signed(context, minted, key);
+    if (minted !== undefined) return signed(context, minted, key, issuer);
     const now = clock.now();
-    const authority = checked(() => buildAuthority(root.principal.id, mintParams(request, now), { now }));
-    const answer = signed(context, authority, key);
+    const authority = checked(() => buildAuthority(issuer.principal.id, mintParams(request, now), { now }));
+    const answer = signed(context, authority, key, issuer);
     await rememberMint(tx, key, canonicalJson(authority), now);
     await context.delegations.record(tx, linksOf(engine, answer.minted));
     await audit.write(tx, {
@@ -63,12 +73,12 @@ export async function mintToken(
   return { ...response, revocationId: blocks[0]?.revocationId ?? "" };
 }
 
-/** The token of an authority, signed by the platform. The same authority always gives the same token. */
-function signed({ engine, root }: TokensContext, authority: Authority, key: MintKey) {
-  if (authority.issuer !== root.principal.id) {
-    throw requestIdReused(key, "was used when the platform had another root key");
+/** The token of an authority, signed by its issuer. The same authority always gives the same token. */
+function signed({ engine }: TokensContext, authority: Authority, key: MintKey, issuer: Keypair) {
+  if (authority.issuer !== issuer.principal.id) {
+    throw requestIdReused(key, "was used with another issuer");
   }
-  const signature = engine.sign(authoritySigningInput(engine, authority), root.privateKey);
+  const signature = engine.sign(authoritySigningInput(engine, authority), issuer.privateKey);
   const token = checked(() => attachAuthoritySignature(engine, authority, signature));
   const serialised = checked(() => serialiseToken(token));
   const response = { token: fromSerialized(serialised), delegationId: authority.delegationId };

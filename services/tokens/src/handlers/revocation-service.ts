@@ -170,7 +170,8 @@ function isSaying({ entry, key }: LogPlace): boolean {
   return entry !== undefined || key !== undefined;
 }
 
-function toRevocation({ sequence, entry, key, head, recordTime }: LogPlace): Revocation {
+/** A place of the log as the contracts have it. */
+export function toRevocation({ sequence, entry, key, head, recordTime }: LogPlace): Revocation {
   return create(RevocationSchema, {
     sequence: BigInt(sequence),
     ...(entry !== undefined && { entry: fromEntry(entry) }),

@@ -11,7 +11,9 @@ export type DecisionKind =
   | "reserve"
   | "commit"
   | "release"
-  | "finish";
+  | "finish"
+  | "create_key"
+  | "rotate_key";
 
 /** One decision on authority. It names blocks by their ids and holds nothing that could be presented. */
 export interface Decision {

@@ -202,4 +202,26 @@ export const migrations: readonly Migration[] = [
       CREATE INDEX revocations_by_own_expiry ON revocations (own_expire_ms);
       CREATE INDEX delegation_blocks_by_position ON delegation_blocks (position)`,
   },
+  {
+    id: 6,
+    name: "kept keys",
+    sql: `
+      CREATE TABLE kept_keys (
+        position BIGINT PRIMARY KEY,     -- in the order in which they were made
+        id TEXT NOT NULL UNIQUE,
+        owner TEXT NOT NULL,
+        request_id TEXT NOT NULL,        -- of a successor: a zero character and the id of the key before
+        digest TEXT NOT NULL,
+        principal TEXT NOT NULL UNIQUE,
+        agent_id TEXT NOT NULL,
+        sealed TEXT NOT NULL,            -- the secret, encrypted with the master key
+        state TEXT NOT NULL,             -- active, replaced or revoked
+        successor_id TEXT NOT NULL,
+        create_ms BIGINT NOT NULL,
+        end_ms BIGINT NOT NULL,          -- 0 while active
+        UNIQUE (owner, request_id)
+      );
+      CREATE INDEX kept_keys_by_owner ON kept_keys (owner, position);
+      CREATE INDEX kept_keys_by_age ON kept_keys (state, create_ms)`,
+  },
 ];

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { createBus } from "@depute/bus";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
+import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
@@ -69,6 +70,9 @@ export async function startPlatform(args: readonly string[] = [], commonArgs: re
     },
     get delegations() {
       return createClient(DelegationService, running.transport);
+    },
+    get keys() {
+      return createClient(KeyService, running.transport);
     },
     get spend() {
       return createClient(SpendService, running.transport);

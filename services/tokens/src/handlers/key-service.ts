@@ -1,0 +1,173 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { AttenuationSchema } from "@depute/contracts/delegateos/v0/token_pb";
+import {
+  AttenuateWithKeyRequestSchema,
+  CreateKeyRequestSchema,
+  type KeptKey,
+  KeptKeySchema,
+  type KeyService,
+  KeyState,
+} from "@depute/contracts/depute/tokens/v1/key_service_pb";
+import {
+  type AttenuateTokenRequest,
+  AttenuateTokenRequestSchema,
+  type PrepareAttenuationRequest,
+  PrepareAttenuationRequestSchema,
+} from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import {
+  DeputeError,
+  decodePageToken,
+  ErrorReason,
+  encodeBase64Url,
+  encodePageToken,
+  fromTimestamp,
+  invalid,
+  pageSize,
+  toTimestamp,
+} from "@depute/core";
+import { createProof, createRevocation } from "@depute/dct";
+import type { TokensContext } from "../context.ts";
+import { scopeWord } from "../rules/documents.ts";
+import { keyStanding } from "../rules/kept-key.ts";
+import { signKeyRevocation } from "../rules/key-revocation.ts";
+import { listKeys, type StoredKey } from "../store/kept-keys.ts";
+import { attenuateToken, prepareAttenuation } from "./attenuation.ts";
+import { mintAs } from "./mint-token.ts";
+import { toRevocation } from "./revocation-service.ts";
+
+const STATES = {
+  active: KeyState.ACTIVE,
+  replaced: KeyState.REPLACED,
+  retired: KeyState.RETIRED,
+  revoked: KeyState.REVOKED,
+} as const;
+
+/** KeyService. */
+export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof KeyService>> {
+  const { engine, store, clock, keys, revocations, keyRevoker, trustedRoots, audit } = tokens;
+  const toKey = (key: StoredKey) => message(key, clock.now());
+  const digestOf = (bytes: Uint8Array) => engine.blake2b256(bytes);
+  return {
+    async createKey(request, context) {
+      const { principal: owner } = await tokens.identify(context);
+      const { requestId, agentId } = request;
+      const digest = encodeBase64Url(digestOf(toBinary(CreateKeyRequestSchema, request)));
+      return { key: toKey(await keys.create(owner, { requestId, agentId, digest })) };
+    },
+
+    async getKey({ keyId }, context) {
+      const { principal: owner } = await tokens.identify(context);
+      return { key: toKey(await keys.find(keyId, owner)) };
+    },
+
+    async listKeys(request, context) {
+      const { principal: owner } = await tokens.identify(context);
+      const filters = { owner };
+      const after = Number(decodePageToken(request.pageToken, filters)?.[0] ?? 0);
+      const size = pageSize(request.pageSize);
+      const found = await store.read((tx) => listKeys(tx, owner, after, size + 1));
+      const page = found.slice(0, size);
+      const last = found.length > size ? page.at(-1) : undefined;
+      const nextPageToken = last === undefined ? "" : encodePageToken([last.position], filters);
+      return { keys: page.map(toKey), nextPageToken };
+    },
+
+    async rotateKey({ keyId }, context) {
+      const { principal: owner } = await tokens.identify(context);
+      const { replaced, key } = await keys.rotate(keyId, owner);
+      return { replaced: toKey(replaced), key: toKey(key) };
+    },
+
+    async revokeKeptKey({ keyId, keepBefore: kept }, context) {
+      const { principal: owner } = await tokens.identify(context);
+      const keepBefore = kept === undefined ? 0 : fromTimestamp(kept);
+      // The use ends first: whatever comes in between is signed by nobody.
+      const key = await keys.revoke(keyId, owner);
+      const about = { key: key.principal, keepBefore, now: clock.now() };
+      const statement = await keys.use(keyId, owner, "revoke", (keypair) =>
+        signKeyRevocation(engine, about, keypair),
+      );
+      try {
+        return { key: toKey(key), revocation: toRevocation(await keyRevoker.record(statement, owner)) };
+      } catch (error) {
+        if (error instanceof DeputeError && error.reason === ErrorReason.TOKEN_NOT_FOUND)
+          return { key: toKey(key) };
+        throw error;
+      }
+    },
+
+    async mintWithKey({ keyId, mint }, context) {
+      const { principal: owner } = await tokens.identify(context);
+      if (mint === undefined) throw invalid("mint", "is required");
+      const minted = await keys.use(keyId, owner, "mint", (keypair) => {
+        const { id: principal } = keypair.principal;
+        if (trustedRoots.has(principal)) return mintAs(tokens, mint, owner, keypair);
+        const reason = "no_trusted_root";
+        audit.assertRoom();
+        audit.add({ kind: "mint", caller: owner, principal, decision: "denied", reason, blocks: [] });
+        throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the key is not a trusted root here");
+      });
+      return { minted };
+    },
+
+    async attenuateWithKey(request, context) {
+      const identity = await tokens.identify(context);
+      const { keyId, token } = request;
+      if (token === undefined || request.attenuation === undefined)
+        throw invalid("attenuation", "is required");
+      const key = await keys.find(keyId, identity.principal);
+      const given = request.attenuation;
+      const asked = toBinary(AttenuateWithKeyRequestSchema, request);
+      const attenuation = create(AttenuationSchema, {
+        ...given,
+        attenuator: given.attenuator || key.principal,
+        delegationId: given.delegationId || `del_${Buffer.from(digestOf(asked)).toString("hex", 0, 6)}`,
+      });
+      if (attenuation.attenuator !== key.principal) {
+        throw invalid("attenuation.attenuator", "is not the key's principal");
+      }
+      const proposed: PrepareAttenuationRequest = create(PrepareAttenuationRequestSchema, {
+        token,
+        attenuation,
+      });
+      const prepared = prepareAttenuation(tokens, proposed);
+      const { digest = new Uint8Array(), attenuation: block } = prepared;
+      const signature = await keys.use(keyId, identity.principal, "attenuate", ({ privateKey }) =>
+        engine.sign(digest, privateKey),
+      );
+      const signed: AttenuateTokenRequest = create(AttenuateTokenRequestSchema, {
+        ...{ token, signature },
+        ...(block !== undefined && { attenuation: block }),
+      });
+      return { attenuated: await attenuateToken(tokens, signed, identity) };
+    },
+
+    async revokeWithKey({ keyId, revocationId, scope }, context) {
+      const { principal: owner } = await tokens.identify(context);
+      const entry = await keys.use(keyId, owner, "revoke", (keypair) =>
+        createRevocation(engine, revocationId, scopeWord(scope), keypair, clock.now()),
+      );
+      const logged = await revocations.record(entry, owner, []);
+      return logged === undefined ? { pending: true } : { revocation: toRevocation(logged) };
+    },
+
+    async proveWithKey({ keyId, method: htm, target: htu, token }, context) {
+      const { principal: owner } = await tokens.identify(context);
+      const claims = { htm, htu, now: clock.now(), ...(token !== "" && { token }) };
+      return {
+        proof: await keys.use(keyId, owner, "prove", (keypair) => createProof(engine, keypair, claims)),
+      };
+    },
+  };
+}
+
+function message(key: StoredKey, now: number): KeptKey {
+  const { id, principal, owner, agentId, successorId, createTime, endTime } = key;
+  return create(KeptKeySchema, {
+    ...{ id, principal, owner, agentId, successorId },
+    state: STATES[keyStanding(key, now)],
+    createTime: toTimestamp(createTime),
+    ...(endTime > 0 && { endTime: toTimestamp(endTime) }),
+  });
+}

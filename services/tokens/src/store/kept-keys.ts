@@ -1,0 +1,109 @@
+import type { ReadTx, WriteTx } from "@depute/store";
+import type { KeyLife } from "../rules/kept-key.ts";
+
+/** A kept key; its secret is sealed. Times in milliseconds since 1970. */
+export interface StoredKey extends KeyLife {
+  readonly position: number;
+  readonly owner: string;
+  readonly requestId: string;
+  /** Of everything in the request that made it; empty for a successor. */
+  readonly digest: string;
+  readonly principal: string;
+  readonly agentId: string;
+  readonly sealed: string;
+  /** Empty while none replaced it. */
+  readonly successorId: string;
+  readonly createTime: number;
+}
+
+const MEMBERS = `position, id, owner, request_id AS requestId, digest, principal, agent_id AS agentId, sealed, state,
+  successor_id AS successorId, create_ms AS createTime, end_ms AS endTime`;
+
+export async function findKey(tx: ReadTx, id: string): Promise<StoredKey | undefined> {
+  return tx.get<StoredKey>(`SELECT ${MEMBERS} FROM kept_keys WHERE id = ?`, [id]);
+}
+
+export async function findKeyByRequest(
+  tx: ReadTx,
+  owner: string,
+  requestId: string,
+): Promise<StoredKey | undefined> {
+  const sql = `SELECT ${MEMBERS} FROM kept_keys WHERE owner = ? AND request_id = ?`;
+  return tx.get<StoredKey>(sql, [owner, requestId]);
+}
+
+/** An owner's keys after a position, in the order in which they were made. */
+export async function listKeys(
+  tx: ReadTx,
+  owner: string,
+  after: number,
+  limit: number,
+): Promise<StoredKey[]> {
+  return tx.all<StoredKey>(
+    `SELECT ${MEMBERS} FROM kept_keys WHERE owner = ? AND position > ? ORDER BY position LIMIT ?`,
+    [owner, after, limit],
+  );
+}
+
+export async function countKeys(tx: ReadTx, owner: string): Promise<number> {
+  const row = await tx.get<{ number: number }>("SELECT COUNT(*) AS number FROM kept_keys WHERE owner = ?", [
+    owner,
+  ]);
+  return row?.number ?? 0;
+}
+
+/** Active keys that were made before a time. */
+export async function keysOlderThan(tx: ReadTx, before: number, limit: number): Promise<StoredKey[]> {
+  return tx.all<StoredKey>(
+    `SELECT ${MEMBERS} FROM kept_keys WHERE state = 'active' AND create_ms < ? ORDER BY create_ms LIMIT ?`,
+    [before, limit],
+  );
+}
+
+export async function insertKey(tx: WriteTx, key: Omit<StoredKey, "position">): Promise<StoredKey> {
+  const last = await tx.get<{ last: number | null }>("SELECT MAX(position) AS last FROM kept_keys");
+  const position = (last?.last ?? 0) + 1;
+  const {
+    id,
+    owner,
+    requestId,
+    digest,
+    principal,
+    agentId,
+    sealed,
+    state,
+    successorId,
+    createTime,
+    endTime,
+  } = key;
+  await tx.run(
+    `INSERT INTO kept_keys (position, id, owner, request_id, digest, principal, agent_id, sealed, state, successor_id,
+       create_ms, end_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    [
+      position,
+      id,
+      owner,
+      requestId,
+      digest,
+      principal,
+      agentId,
+      sealed,
+      state,
+      successorId,
+      createTime,
+      endTime,
+    ],
+  );
+  return { ...key, position };
+}
+
+/** Notes that a key was replaced or revoked. */
+export async function endKey(
+  tx: WriteTx,
+  id: string,
+  { state, successorId, endTime }: Pick<StoredKey, "state" | "successorId" | "endTime">,
+): Promise<void> {
+  await tx.run("UPDATE kept_keys SET state = ?, successor_id = ?, end_ms = ? WHERE id = ?", [
+    ...[state, successorId, endTime, id],
+  ]);
+}
