@@ -1,1 +1,41 @@
-export {};
+export { type Appended, ASP_VERSION, append } from "./append.ts";
+export type { AgentFacts, AppendContext } from "./context.ts";
+export { type Evidence, evidenceOf } from "./delegations.ts";
+export { recipientOf } from "./effects.ts";
+export { type Digest, digestOf, SIGNATURE_TAG, seal, signDigest, verifyDigest } from "./integrity.ts";
+export * from "./limits.ts";
+export {
+  isRetryable,
+  REFUSALS,
+  type Refusal,
+  type RefusalCode,
+  type RefusalFamily,
+} from "./refusal.ts";
+export {
+  FIRST_PREVIOUS_HASH,
+  idleSession,
+  isTerminal,
+  type ObjectKind,
+  type ObjectStatus,
+  type Obligation,
+  objectOf,
+  objectsOf,
+  type Party,
+  type PeerRating,
+  partyOf,
+  type Session,
+  type SessionObject,
+} from "./session.ts";
+export { IDENTITY_TYPE, INVITATION_TYPE, RESOLUTION_TYPE, RESULT_TYPE } from "./subject.ts";
+export { type Actor, type Next, type Row, rowFor, type Subject, TABLE } from "./table.ts";
+export { advance, nextDeadlineMs } from "./time.ts";
+export {
+  type Entry,
+  exportTranscript,
+  TRANSCRIPT_FORMAT,
+  type TranscriptFault,
+  type TranscriptVerdict,
+  type VerifyOptions,
+  verifyTranscript,
+} from "./transcript.ts";
+export { viewOf } from "./view.ts";

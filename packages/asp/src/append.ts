@@ -1,0 +1,222 @@
+import { ParticipantRole } from "@depute/contracts/asp/v0/common_pb";
+import { type Envelope, Performative, type Sender } from "@depute/contracts/asp/v0/envelope_pb";
+import { SessionState } from "@depute/contracts/asp/v0/session_pb";
+import { CanonicalError, decodeBase64Url, parseTime } from "@depute/core";
+import { WireEncodeError } from "@depute/wire";
+import { requireActor } from "./actors.ts";
+import type { AppendContext } from "./context.ts";
+import { applyEffects, type Move, recipientOf } from "./effects.ts";
+import { type Digest, digestOf, verifyDigest } from "./integrity.ts";
+import { MAX_CLOCK_SKEW_MS, MAX_MESSAGE_BYTES, MAX_MESSAGES } from "./limits.ts";
+import { addParty } from "./parties.ts";
+import { type Refusal, Refused } from "./refusal.ts";
+import { isPrincipal, isTerminal, type Party, partyOf, type Session, withParty } from "./session.ts";
+import { type About, aboutOf, bodyOf, type MessageBody } from "./subject.ts";
+import { type Row, rowFor } from "./table.ts";
+import { advance, endSession } from "./time.ts";
+
+/** The only version that is spoken; another is refused, for there is no negotiation. (ASP specification) */
+export const ASP_VERSION = "asp/0.1";
+
+export type Appended =
+  | { readonly ok: true; readonly session: Session; readonly ordinal: number }
+  /** The session is as it was, but for limits that time has passed. */
+  | { readonly ok: false; readonly refusal: Refusal; readonly session: Session };
+
+/**
+ * Adds a message to a session, or says why not. It throws nothing for whatever message of the contract's form.
+ *
+ * Checked in this order: form, sender, hash and signature, place in the chain, time, trust, and then the machine. Limits
+ * that have passed are applied first, so that the message meets the session as it is.
+ *
+ * @param session the session so far; idleSession for its first message
+ */
+export function append(session: Session, envelope: Envelope, context: AppendContext): Appended {
+  const current = advance(session, context.nowMs);
+  try {
+    return { ok: true, session: appended(current, envelope, context), ordinal: current.messageCount + 1 };
+  } catch (thrown) {
+    if (thrown instanceof Refused) return { ok: false, refusal: thrown.refusal, session: current };
+    throw thrown;
+  }
+}
+
+function appended(session: Session, envelope: Envelope, context: AppendContext): Session {
+  const stated = checkForm(session, envelope, context);
+  const known = withSender(session, envelope, stated, context);
+  const sender = partyOf(known, stated.agentId);
+  if (sender === undefined || sender.presence === "left" || sender.closed) {
+    throw new Refused("not_a_participant", "the sender takes no part in this session");
+  }
+  checkIntegrity(envelope, sender, context);
+  if (isTerminal(session.state)) throw new Refused("session_ended", "the session has ended");
+  checkPlace(known, envelope, sender, context);
+  checkTrust(stated, sender);
+  const moved = applyMachine(known, envelope, sender, context);
+  const after = withParty(moved, sender.agentId, {
+    nextSequence: sender.nextSequence + 1,
+    orgId: sender.orgId ?? stated.orgId,
+  });
+  return {
+    ...after,
+    lastHash: envelope.integrity?.hash ?? "",
+    messageCount: session.messageCount + 1,
+    updateMs: context.nowMs,
+  };
+}
+
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
+
+/** What the contract's own rules do not say. */
+function checkForm(session: Session, envelope: Envelope, { strictIds = true, nowMs }: AppendContext): Sender {
+  const { version, messageId, sessionId, sender, timestamp } = envelope;
+  if (version !== ASP_VERSION) throw new Refused("unsupported_version", `only ${ASP_VERSION} is spoken`);
+  if (sessionId !== session.sessionId)
+    throw new Refused("wrong_session", "the message names another session");
+  if (strictIds && !(UUID_V7.test(messageId) && UUID_V7.test(sessionId))) {
+    throw new Refused("malformed", "ids are UUIDv7");
+  }
+  if (sender === undefined) throw new Refused("malformed", "sender is required");
+  const sentMs = parseTime(timestamp);
+  if (sentMs === undefined) throw new Refused("malformed", "timestamp is no time");
+  if (Math.abs(sentMs - nowMs) > MAX_CLOCK_SKEW_MS) {
+    throw new Refused("clock_skew", `timestamp is more than ${MAX_CLOCK_SKEW_MS} ms from now`);
+  }
+  return sender;
+}
+
+/** Who begins a session is its first party. */
+function withSender(
+  session: Session,
+  envelope: Envelope,
+  { agentId }: Sender,
+  context: AppendContext,
+): Session {
+  if (session.state !== SessionState.IDLE) return session;
+  if (envelope.performative !== Performative.PROPOSE) {
+    throw new Refused("wrong_state", "a session begins with an invitation");
+  }
+  return addParty(session, context, {
+    agentId,
+    role: ParticipantRole.INITIATOR,
+    side: agentId,
+    depth: 0,
+    presence: "active",
+    introduced: false,
+  });
+}
+
+function checkIntegrity(envelope: Envelope, { key }: Party, { engine }: AppendContext): void {
+  const { integrity } = envelope;
+  const publicKey = decodeBase64Url(key);
+  if (integrity === undefined || publicKey === undefined)
+    throw new Refused("malformed", "integrity is required");
+  let digest: Digest;
+  try {
+    digest = digestOf(engine, envelope);
+  } catch (thrown) {
+    if (!(thrown instanceof CanonicalError || thrown instanceof WireEncodeError)) throw thrown;
+    throw new Refused("malformed", "the message has no JSON form");
+  }
+  if (digest.size > MAX_MESSAGE_BYTES)
+    throw new Refused("limit_exceeded", `more than ${MAX_MESSAGE_BYTES} bytes`);
+  if (digest.text !== integrity.hash) throw new Refused("wrong_hash", "hash is not the hash of this message");
+  if (!verifyDigest(engine, digest, integrity.signature, publicKey)) {
+    throw new Refused("bad_signature", "signature is not the sender's");
+  }
+}
+
+/** The place in the session, and in what its sender has sent. */
+function checkPlace(
+  session: Session,
+  { messageId, integrity, sequenceNumber }: Envelope,
+  { nextSequence }: Party,
+  { hasMessage }: AppendContext,
+): void {
+  if (hasMessage(messageId)) throw new Refused("duplicate_message", "a message of that id is in the session");
+  if (session.messageCount >= MAX_MESSAGES)
+    throw new Refused("limit_exceeded", `more than ${MAX_MESSAGES} messages`);
+  if (integrity?.previousHash !== session.lastHash) {
+    throw new Refused("head_moved", "previousHash is not the hash of the newest message");
+  }
+  if (sequenceNumber !== BigInt(nextSequence)) {
+    throw new Refused("wrong_sequence", `the sender's next sequenceNumber is ${nextSequence}`);
+  }
+}
+
+/** What a message states of its sender is never used, and has to be true. */
+function checkTrust({ orgId, trustScore }: Sender, party: Party): void {
+  if (party.orgId !== undefined && party.orgId !== orgId) {
+    throw new Refused("organization_mismatch", "orgId is not the sender's");
+  }
+  if (party.trustScore !== undefined && party.trustScore !== trustScore) {
+    throw new Refused("trust_mismatch", `the sender's score in this session is ${party.trustScore}`);
+  }
+}
+
+function applyMachine(session: Session, envelope: Envelope, sender: Party, context: AppendContext): Session {
+  const { performative } = envelope;
+  const body = bodyOf(envelope);
+  const about = aboutOf(session, body);
+  const row = rowFor(performative, about.subject);
+  const next = row?.moves.get(session.state);
+  if (row === undefined || next === undefined) {
+    throw new Refused("wrong_state", "the session's state does not allow this message");
+  }
+  if (session.closingMs !== undefined && !row.whenClosing) {
+    throw new Refused("closing", "a party has closed: nothing new is opened");
+  }
+  if (!row.by.includes("newcomer")) {
+    checkRecipient(session, envelope, body);
+    requireActor(session, sender, row, about.object);
+  }
+  checkConstraints(performative, sender, about);
+  const move: Move = { ...about, envelope, body, sender, context };
+  return enter(applyEffects(session, move), row, next, context.nowMs);
+}
+
+function checkRecipient(session: Session, envelope: Envelope, body: MessageBody): void {
+  const recipient = recipientOf(envelope);
+  if (recipient === undefined || partyOf(session, recipient) !== undefined) return;
+  if (body.case === "delegate" && body.value.targetAgent === recipient) return;
+  throw new Refused("unknown_party", "the recipient is not in the session");
+}
+
+/** What the answered message asks of its answers. */
+function checkConstraints(
+  performative: Performative,
+  { agentId, trustScore }: Party,
+  { object }: About,
+): void {
+  if (object === undefined || object.author === agentId) return;
+  const { allowed, requiredTrust } = object;
+  if (allowed !== undefined && !allowed.includes(performative)) {
+    throw new Refused("performative_not_allowed", "the answered message does not allow this performative");
+  }
+  if (requiredTrust !== undefined && (trustScore ?? 0) < requiredTrust) {
+    throw new Refused("insufficient_trust", `a score of ${requiredTrust} is asked for`);
+  }
+}
+
+/** The state after a message. */
+function enter(session: Session, row: Row, next: SessionState | "stay" | "return", nowMs: number): Session {
+  if (next === "stay") return session;
+  if (next === "return") {
+    const { returnsTo = SessionState.CONVERSING, ...rest } = session;
+    return { ...rest, state: returnsTo };
+  }
+  if (row.both && !isDoneByBoth(session, row)) return session;
+  if (next === SessionState.ESCALATED) return { ...session, state: next, returnsTo: session.state };
+  if (next === SessionState.CLOSED) return endSession(session, next, "closed", nowMs);
+  if (next === SessionState.FAILED) {
+    const end = row.performative === Performative.REJECT ? "rejected" : "withdrawn";
+    return endSession(session, next, end, nowMs);
+  }
+  return { ...session, state: next };
+}
+
+function isDoneByBoth({ parties }: Session, { performative }: Row): boolean {
+  return parties
+    .filter(isPrincipal)
+    .every(({ introduced, closed }) => (performative === Performative.CLOSE ? closed : introduced));
+}

@@ -1,0 +1,23 @@
+import type { CryptoEngine } from "@depute/dct";
+
+/** What is known of an agent outside the session. */
+export interface AgentFacts {
+  /** The key of its signatures: Ed25519, base64url. */
+  readonly key: string;
+  readonly orgId?: string;
+  /** 0 to 100; absent where nobody keeps one: then what messages state is neither checked nor used. */
+  readonly trustScore?: number;
+}
+
+/** What append has to know beside the session and the message. */
+export interface AppendContext {
+  /** Epoch milliseconds. */
+  readonly nowMs: number;
+  readonly engine: CryptoEngine;
+  /** Asked for agents that come: of an invitation, and of a delegation. undefined: nobody knows it. */
+  readonly agent: (agentId: string) => AgentFacts | undefined;
+  /** Whether the session has a message of that id. */
+  readonly hasMessage: (messageId: string) => boolean;
+  /** Whether ids have to be UUIDv7, as the schema says; true unless told otherwise. */
+  readonly strictIds?: boolean;
+}

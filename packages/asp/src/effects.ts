@@ -1,0 +1,312 @@
+import { ParticipantRole, RejectionCode } from "@depute/contracts/asp/v0/common_pb";
+import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
+import { isRepresentative } from "./actors.ts";
+import { acceptCommitment, awaits, claim, escrowOf, judge, obligationsOf } from "./commitments.ts";
+import type { AppendContext } from "./context.ts";
+import { leave } from "./delegations.ts";
+import { checkCard } from "./identity.ts";
+import {
+  DEFAULT_DURATION_MS,
+  INVITATION_TIMEOUT_MS,
+  MAX_COUNTER_ROUNDS,
+  MAX_DELEGATION_DEPTH,
+  MAX_DURATION_MS,
+} from "./limits.ts";
+import { openObject } from "./open.ts";
+import { addParty } from "./parties.ts";
+import { isRetryable, Refused } from "./refusal.ts";
+import {
+  isPrincipal,
+  type ObjectStatus,
+  objectsOf,
+  type Party,
+  partyOf,
+  type Session,
+  type SessionObject,
+  withObject,
+  withParty,
+} from "./session.ts";
+import { type About, type MessageBody, RESULT_TYPE } from "./subject.ts";
+
+/** A message that may be sent, on its way into the session. */
+export interface Move extends About {
+  readonly envelope: Envelope;
+  readonly body: MessageBody;
+  readonly sender: Party;
+  readonly context: AppendContext;
+}
+
+type Body<Case extends MessageBody["case"]> = Extract<MessageBody, { case: Case }>["value"];
+
+/**
+ * What a message does to the objects and parties of a session; the state is the table's business.
+ *
+ * @throws Refused
+ */
+export function applyEffects(session: Session, move: Move): Session {
+  const { body, object, sender } = move;
+  switch (body.case) {
+    case "propose":
+      return move.subject === "invitation"
+        ? invite(session, move, body.value)
+        : propose(session, move, body.value);
+    case "accept":
+      return accept(session, move);
+    case "reject":
+      return reject(session, move, body.value);
+    case "counter":
+      return counter(session, move, body.value);
+    case "inform":
+      return inform(session, move, body.value);
+    case "query":
+      return openObject(session, move, { id: body.value.queryId, kind: "question" });
+    case "clarify":
+      return openObject(session, move, { kind: "question", about: body.value.referenceId });
+    case "commit":
+      return commit(session, move, body.value);
+    case "delegate":
+      return delegate(session, move, body.value);
+    case "escalate":
+      return openObject(session, move, { kind: "escalation" });
+    case "withdraw":
+      return withdraw(session, object);
+    case "observe":
+      return session;
+    case "close":
+      return close(session, sender, body.value, move);
+  }
+}
+
+function invite(
+  session: Session,
+  move: Move,
+  { proposalId, validUntil, maxDurationMs }: Body<"propose">,
+): Session {
+  const { envelope, context } = move;
+  const addressee = recipientOf(envelope);
+  if (addressee === undefined) throw new Refused("malformed", "an invitation names its recipient");
+  const durationMs = Math.min(Number(maxDurationMs ?? DEFAULT_DURATION_MS), MAX_DURATION_MS);
+  const joined = addParty({ ...session, expireMs: context.nowMs + durationMs }, context, {
+    agentId: addressee,
+    role: ParticipantRole.COUNTERPARTY,
+    side: addressee,
+    depth: 0,
+    presence: "invited",
+    introduced: false,
+  });
+  const waitMs = Number(envelope.constraints?.maxResponseTimeMs ?? INVITATION_TIMEOUT_MS);
+  return openObject(joined, move, { id: proposalId, kind: "invitation", addressee, validUntil, waitMs });
+}
+
+function propose(session: Session, move: Move, { proposalId, validUntil }: Body<"propose">): Session {
+  return openObject(session, move, {
+    id: proposalId,
+    kind: "proposal",
+    validUntil,
+    ...addressed(session, move),
+  });
+}
+
+function accept(session: Session, { object, sender, subject, context }: Move): Session {
+  const about = needed(object);
+  switch (subject) {
+    case "invitation": {
+      const accepted = withObject(session, { ...about, status: "accepted" });
+      const parties = accepted.parties.map((party) => ({ ...party, presence: "active" as const }));
+      return { ...accepted, parties, introduceMs: context.nowMs + INVITATION_TIMEOUT_MS };
+    }
+    case "commitment":
+      return withObject(session, acceptCommitment(about, sender.agentId));
+    case "fulfilment":
+      requireClaim(session, about, sender);
+      return judge(session, about, sender.side, "confirmed");
+    case "delegation":
+      return withParty(withStatus(session, about, "accepted"), sender.agentId, {
+        presence: "active",
+        introduced: true,
+      });
+    default:
+      return withStatus(session, about, "accepted");
+  }
+}
+
+function reject(
+  session: Session,
+  { object, sender, subject }: Move,
+  { code, retryable }: Body<"reject">,
+): Session {
+  const given = code ?? RejectionCode.OTHER;
+  const about: SessionObject = {
+    ...needed(object),
+    rejection: { code: given, retryable: isRetryable(given, retryable) },
+  };
+  if (subject === "fulfilment") {
+    requireClaim(session, about, sender);
+    return judge(session, about, sender.side, "refused");
+  }
+  const rejected = withStatus(session, about, "rejected");
+  return subject === "delegation" ? leave(rejected, sender.agentId) : rejected;
+}
+
+/** A counter-proposal is a proposal of its own, in place of the one that it answers. */
+function counter(session: Session, move: Move, { proposalId, validUntil }: Body<"counter">): Session {
+  const { subject } = move;
+  const about = needed(move.object);
+  if (about.round >= MAX_COUNTER_ROUNDS) {
+    throw new Refused("limit_exceeded", `more than ${MAX_COUNTER_ROUNDS} counter-proposals in a row`);
+  }
+  const kind = subject === "invitation" ? "invitation" : "proposal";
+  const answered = withStatus(session, about, "countered");
+  const invitation = kind === "invitation" ? { addressee: about.author, waitMs: INVITATION_TIMEOUT_MS } : {};
+  return openObject(answered, move, {
+    id: proposalId,
+    kind,
+    validUntil,
+    round: about.round + 1,
+    ...addressed(session, move),
+    ...invitation,
+  });
+}
+
+function inform(session: Session, move: Move, { informType, references, data }: Body<"inform">): Session {
+  const { sender, subject, object, envelope } = move;
+  if (subject === "identity") {
+    if (session.introduceMs === undefined)
+      throw new Refused("wrong_state", "the invitation is not accepted yet");
+    if (sender.introduced) throw new Refused("wrong_state", "the party is introduced already");
+    checkCard(sender, data);
+    return withParty(session, sender.agentId, { introduced: true });
+  }
+  if (subject === "resolution") return withStatus(session, needed(object), "resolved");
+  let current = session;
+  const named = new Set(references?.values);
+  for (const question of objectsOf(session, "question")) {
+    const isMeant = named.has(question.id) || (question.about !== undefined && named.has(question.about));
+    const answers = isMeant && question.status === "open" && question.author !== sender.agentId;
+    if (answers) current = withStatus(current, question, "answered");
+  }
+  if (informType !== RESULT_TYPE) return current;
+  for (const reported of objectsOf(session)) {
+    if (!named.has(reported.id) || reported.status !== "accepted") continue;
+    if (reported.kind === "delegation" && reported.target === sender.agentId) {
+      const { messageId, timestamp, integrity } = envelope;
+      const result = { messageId, timestamp, hash: integrity?.hash ?? "", ordinal: session.messageCount + 1 };
+      current = withObject(current, { ...reported, status: "reported", result });
+    }
+    if (reported.kind === "commitment" && (isPrincipal(sender) || isRepresentative(sender))) {
+      current = claim(current, reported, sender.side);
+    }
+  }
+  return current;
+}
+
+function commit(session: Session, move: Move, body: Body<"commit">): Session {
+  const escrow = escrowOf(body);
+  return openObject(session, move, {
+    id: body.commitmentId,
+    kind: "commitment",
+    obligations: obligationsOf(session, body),
+    ...(escrow === undefined ? {} : { escrow }),
+    ...addressed(session, move),
+  });
+}
+
+/** Brings an agent in. All see it; it may speak once it has accepted. */
+function delegate(session: Session, move: Move, body: Body<"delegate">): Session {
+  const { sender, context } = move;
+  const { delegationId, targetAgent: target, authority, returnTo } = body;
+  if (sender.depth >= MAX_DELEGATION_DEPTH) throw new Refused("limit_exceeded", "delegations go too deep");
+  if (returnTo !== undefined && partyOf(session, returnTo) === undefined) {
+    throw new Refused("unknown_party", "returnTo is not in the session");
+  }
+  const joined = addParty(session, context, {
+    agentId: target,
+    role: ParticipantRole.DELEGATE,
+    side: sender.side,
+    depth: sender.depth + 1,
+    presence: "invited",
+    introduced: false,
+    delegationId,
+    authority,
+  });
+  return openObject(joined, move, {
+    id: delegationId,
+    kind: "delegation",
+    target,
+    authority,
+    returnTo: returnTo ?? sender.agentId,
+  });
+}
+
+function withdraw(session: Session, object: SessionObject | undefined): Session {
+  const about = needed(object);
+  const withdrawn = withStatus(session, about, about.kind === "escalation" ? "resolved" : "withdrawn");
+  return about.kind === "delegation" && about.target !== undefined
+    ? leave(withdrawn, about.target)
+    : withdrawn;
+}
+
+/**
+ * A party closes, or a delegate leaves. Outcome `fulfilled` confirms what the other side says to have done: the text goes
+ * from the result straight to CLOSE.
+ */
+function close(
+  session: Session,
+  sender: Party,
+  { outcome, ratings }: Body<"close">,
+  { context }: Move,
+): Session {
+  const stars = (ratings?.values ?? []).map(({ agentId, stars }) => ({
+    from: sender.agentId,
+    to: agentId,
+    stars,
+  }));
+  const rated = new Set<string>();
+  for (const { to } of stars) {
+    if (to === sender.agentId || rated.has(to) || partyOf(session, to) === undefined) {
+      throw new Refused("unknown_party", "ratings are of the other participants, one each");
+    }
+    rated.add(to);
+  }
+  const closed = withParty({ ...session, ratings: [...session.ratings, ...stars] }, sender.agentId, {
+    closed: true,
+  });
+  if (!isPrincipal(sender)) return leave(closed, sender.agentId);
+  let current: Session = { ...closed, closingMs: closed.closingMs ?? context.nowMs };
+  if (outcome !== "fulfilled") return current;
+  for (const commitment of objectsOf(current, "commitment")) {
+    if (commitment.status === "accepted" && awaits(current, commitment, sender.side)) {
+      current = judge(current, commitment, sender.side, "confirmed");
+    }
+  }
+  return current;
+}
+
+/** Who is to answer what is opened: the recipient, which has to be on another side. */
+function addressed(session: Session, { envelope, sender }: Move): { addressee?: string } {
+  const addressee = recipientOf(envelope);
+  if (addressee === undefined) return {};
+  if (partyOf(session, addressee)?.side === sender.side) {
+    throw new Refused("unknown_party", "the recipient is on the sender's own side");
+  }
+  return { addressee };
+}
+
+/** The agent that a message is for; undefined: all. */
+export function recipientOf({ recipient }: Envelope): string | undefined {
+  return recipient.case === "recipientAgent" ? recipient.value.agentId : recipient.value;
+}
+
+function requireClaim(session: Session, commitment: SessionObject, { side }: Party): void {
+  if (awaits(session, commitment, side)) return;
+  throw new Refused("wrong_state", "the other side has not said that anything is done");
+}
+
+function needed(object: SessionObject | undefined): SessionObject {
+  if (object === undefined) throw new Refused("unknown_reference", "the message refers to nothing");
+  return object;
+}
+
+function withStatus(session: Session, object: SessionObject, status: ObjectStatus): Session {
+  return withObject(session, { ...object, status });
+}

@@ -1,0 +1,64 @@
+import type { Move } from "./effects.ts";
+import { MAX_DURATION_MS, MAX_OBJECTS, MAX_OPEN_OBJECTS } from "./limits.ts";
+import { Refused } from "./refusal.ts";
+import { objectOf, type Session, type SessionObject, withObject } from "./session.ts";
+
+type Opened = Pick<SessionObject, "kind"> &
+  Partial<Omit<SessionObject, "id" | "kind" | "status" | "author" | "ordinal" | "expireMs">> & {
+    /** The message's own id when its body gives none. */
+    id?: string | undefined;
+    /** ISO 8601, with any offset. */
+    validUntil?: string | undefined;
+    /** How long it waits, where the message does not say. */
+    waitMs?: number;
+  };
+
+/**
+ * Opens an object.
+ *
+ * @throws Refused id_taken, limit_exceeded, malformed
+ */
+export function openObject(
+  session: Session,
+  { envelope, sender, context }: Pick<Move, "envelope" | "sender" | "context">,
+  { id = envelope.messageId, validUntil, waitMs, ...members }: Opened,
+): Session {
+  if (objectOf(session, id) !== undefined) throw new Refused("id_taken", "the id is used in this session");
+  const objects = Object.values(session.objects);
+  const open = objects.filter(({ status }) => status === "open").length;
+  if (objects.length >= MAX_OBJECTS || open >= MAX_OPEN_OBJECTS) {
+    throw new Refused(
+      "limit_exceeded",
+      `more than ${MAX_OPEN_OBJECTS} open objects, or ${MAX_OBJECTS} in all`,
+    );
+  }
+  const { constraints } = envelope;
+  const limitMs = constraints?.maxResponseTimeMs;
+  const until = [
+    ...(validUntil === undefined ? [] : [timeOf(validUntil)]),
+    ...(limitMs === undefined ? [] : [context.nowMs + Math.min(Number(limitMs), MAX_DURATION_MS)]),
+    ...(limitMs === undefined && waitMs !== undefined ? [context.nowMs + waitMs] : []),
+  ];
+  if (until.some((ms) => ms <= context.nowMs)) throw new Refused("expired", "it would have lapsed already");
+  return withObject(session, {
+    round: 0,
+    ...members,
+    id,
+    status: "open",
+    author: sender.agentId,
+    ordinal: session.messageCount + 1,
+    ...(until.length === 0 ? {} : { expireMs: Math.min(...until) }),
+    ...(constraints?.allowedPerformatives === undefined
+      ? {}
+      : { allowed: constraints.allowedPerformatives.values }),
+    ...(constraints?.requiredTrustScore === undefined
+      ? {}
+      : { requiredTrust: constraints.requiredTrustScore }),
+  });
+}
+
+function timeOf(text: string): number {
+  const ms = Date.parse(text);
+  if (!Number.isFinite(ms)) throw new Refused("malformed", "validUntil is no time");
+  return ms;
+}

@@ -1,0 +1,41 @@
+import type { AppendContext } from "./context.ts";
+import { MAX_PARTIES } from "./limits.ts";
+import { Refused } from "./refusal.ts";
+import { type Party, partyOf, type Session } from "./session.ts";
+
+/**
+ * Adds an agent with what is known of it now: its key and its score count for the whole session. One that has left may
+ * come again, and goes on with its sequence.
+ *
+ * @throws Refused unknown_agent, already_participant, limit_exceeded
+ */
+export function addParty(
+  session: Session,
+  context: Pick<AppendContext, "agent">,
+  party: Omit<Party, "key" | "orgId" | "trustScore" | "nextSequence" | "closed">,
+): Session {
+  const before = partyOf(session, party.agentId);
+  if (before !== undefined && (before.presence !== "left" || before.role !== party.role)) {
+    throw new Refused("already_participant", "the agent takes part already");
+  }
+  if (before === undefined && session.parties.length >= MAX_PARTIES) {
+    throw new Refused("limit_exceeded", `more than ${MAX_PARTIES} participants`);
+  }
+  const facts = context.agent(party.agentId);
+  if (facts === undefined) throw new Refused("unknown_agent", "nobody knows the agent");
+  const { key, orgId, trustScore } = before ?? facts;
+  const joined: Party = {
+    ...party,
+    key,
+    nextSequence: before?.nextSequence ?? 0,
+    closed: false,
+    ...(orgId === undefined ? {} : { orgId }),
+    ...(trustScore === undefined ? {} : { trustScore }),
+  };
+  const others = session.parties.filter(({ agentId }) => agentId !== party.agentId);
+  return { ...session, parties: before === undefined ? [...others, joined] : replace(session, joined) };
+}
+
+function replace({ parties }: Session, joined: Party): Party[] {
+  return parties.map((party) => (party.agentId === joined.agentId ? joined : party));
+}

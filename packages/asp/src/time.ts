@@ -1,0 +1,89 @@
+import { SessionState } from "@depute/contracts/asp/v0/session_pb";
+import { settle } from "./commitments.ts";
+import { leave } from "./delegations.ts";
+import { CLOSE_GRACE_MS, IDLE_TIMEOUT_MS } from "./limits.ts";
+import { isTerminal, objectsOf, type Session, type SessionObject, withObject } from "./session.ts";
+
+/** Something that time does to a session. */
+interface Deadline {
+  readonly atMs: number;
+  readonly apply: (session: Session) => Session;
+}
+
+/** Ends a session. */
+export function endSession(
+  session: Session,
+  state: SessionState,
+  end: NonNullable<Session["end"]>,
+  atMs: number,
+): Session {
+  const { returnsTo: _returnsTo, ...rest } = session;
+  return { ...settle({ ...rest, state }), end, endMs: atMs };
+}
+
+function ending(session: Session): Deadline[] {
+  const { expireMs, introduceMs, closingMs, updateMs, state } = session;
+  const { FAILED, CLOSED, ESCALATED } = SessionState;
+  const at = (atMs: number, to: SessionState, end: NonNullable<Session["end"]>): Deadline => ({
+    atMs,
+    apply: (before) => endSession(before, to, end, atMs),
+  });
+  return [
+    at(expireMs, FAILED, "expired"),
+    ...(state === SessionState.INVITED && introduceMs !== undefined
+      ? [at(introduceMs, FAILED, "invitation_timeout")]
+      : []),
+    ...(closingMs === undefined ? [] : [at(closingMs + CLOSE_GRACE_MS, CLOSED, "close_grace")]),
+    // Who waits for a person waits for as long as the session lasts.
+    ...(state === ESCALATED ? [] : [at(updateMs + IDLE_TIMEOUT_MS, FAILED, "idle")]),
+  ];
+}
+
+function lapse(session: Session, object: SessionObject, atMs: number): Session {
+  const lapsed = withObject(session, { ...object, status: "expired" });
+  if (object.kind === "invitation")
+    return endSession(lapsed, SessionState.FAILED, "invitation_timeout", atMs);
+  if (object.kind === "delegation" && object.target !== undefined) return leave(lapsed, object.target);
+  if (object.kind === "commitment") return leaveAgreeing(lapsed);
+  return lapsed;
+}
+
+/** AGREEING, also when it was left for a while by ESCALATE, ends when there is nothing to agree to any more. */
+function leaveAgreeing(session: Session): Session {
+  if (session.state === SessionState.AGREEING) return { ...session, state: SessionState.CONVERSING };
+  return session.returnsTo === SessionState.AGREEING
+    ? { ...session, returnsTo: SessionState.CONVERSING }
+    : session;
+}
+
+function deadlines(session: Session): Deadline[] {
+  if (isTerminal(session.state) || session.state === SessionState.IDLE) return [];
+  const lapses = objectsOf(session).flatMap((object) =>
+    object.status === "open" && object.expireMs !== undefined
+      ? [{ atMs: object.expireMs, apply: (before: Session) => lapse(before, object, object.expireMs ?? 0) }]
+      : [],
+  );
+  return [...lapses, ...ending(session)].sort((a, b) => a.atMs - b.atMs);
+}
+
+/** When time does something to the session next, epoch milliseconds; undefined when it has ended. */
+export function nextDeadlineMs(session: Session): number | undefined {
+  return deadlines(session)[0]?.atMs;
+}
+
+/**
+ * The session as it is at a time: limits that have passed are applied, in the order in which they passed. It is the same
+ * whether it is done at once or in steps, so a transcript leads anybody to the same state.
+ */
+export function advance(session: Session, nowMs: number): Session {
+  let current = session;
+  // Each step closes an object or ends the session, so this ends.
+  for (
+    let next = deadlines(current)[0];
+    next !== undefined && next.atMs <= nowMs;
+    next = deadlines(current)[0]
+  ) {
+    current = next.apply(current);
+  }
+  return current;
+}
