@@ -2,7 +2,7 @@ import { fromJson } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "@connectrpc/connect";
 import type { TaskContract } from "@depute/contracts/delegateos/v0/contract_pb";
-import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { type Agent, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import type { CapabilityFull } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, type FieldViolation, invalid, parseTime } from "@depute/core";
@@ -18,6 +18,8 @@ const JSON_NULL = fromJson(ValueSchema, null);
 export interface Target {
   readonly agentId: string;
   readonly agentPrincipal: string;
+  /** Who has to approve results; undefined where that is still to be asked. */
+  readonly overseerId: string | undefined;
   /** Undefined for free work. */
   readonly capability: CapabilityFull | undefined;
   readonly contract: TaskContract | undefined;
@@ -65,7 +67,12 @@ async function resolveAgent({ agents }: Dependencies, id: string, options: CallO
   if (agent?.status !== AgentStatus.ACTIVE) {
     throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: id } });
   }
-  return { agentId: agent.id, agentPrincipal: agent.principal, capability: undefined };
+  return {
+    agentId: agent.id,
+    agentPrincipal: agent.principal,
+    overseerId: overseerOf(agent),
+    capability: undefined,
+  };
 }
 
 async function resolveCapability({ discovery }: Dependencies, draft: TaskDraft, options: CallOptions) {
@@ -77,7 +84,35 @@ async function resolveCapability({ discovery }: Dependencies, draft: TaskDraft, 
       metadata: { capability: capabilityId, current_hash: found.capability.h },
     });
   }
-  return { agentId: found.agentId, agentPrincipal: found.agentPrincipal, capability: found.capability };
+  const { agentId: delegate, agentPrincipal, capability } = found;
+  return { agentId: delegate, agentPrincipal, overseerId: undefined, capability };
+}
+
+/** The overseer that an agent's manifest names; empty for none. */
+function overseerOf(agent: Agent): string {
+  const overseer = agent.manifest?.overseer;
+  return overseer?.case === "overseerId" ? overseer.value : "";
+}
+
+/**
+ * Who has to approve the delegate's results. Work for an agent whose overseer is not there is refused: nobody could.
+ *
+ * @throws DeputeError AGENT_NOT_FOUND, DEPENDENCY_UNAVAILABLE
+ */
+async function resolveOverseer({ agents }: Dependencies, target: Target, options: CallOptions) {
+  let { overseerId } = target;
+  if (overseerId === undefined) {
+    const { agent } = await agents.getAgent({ id: target.agentId }, options);
+    overseerId = agent === undefined ? "" : overseerOf(agent);
+  }
+  if (overseerId === "") return { overseerId, overseerPrincipal: "" };
+  const { agent } = await agents.getAgent({ id: overseerId }, options);
+  if (agent?.status !== AgentStatus.ACTIVE) {
+    throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "the delegate's overseer is not there", {
+      metadata: { agent: overseerId },
+    });
+  }
+  return { overseerId, overseerPrincipal: agent.principal };
 }
 
 /** The resource that a token of the caller must grant. Free work is `-`, since a resource asked for is no pattern. */
@@ -88,7 +123,7 @@ export function resourceOf({ agentId, capability }: Target): string {
 /**
  * Checks a draft against its capability, its contract and the token that its worker shall have.
  *
- * @throws DeputeError INPUT_SCHEMA_VIOLATION, TOKEN_DENIED, INVALID_REQUEST (the contract's time has passed),
+ * @throws DeputeError AGENT_NOT_FOUND (the overseer), INPUT_SCHEMA_VIOLATION, TOKEN_DENIED, INVALID_REQUEST (the contract's time has passed),
  * CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE
  */
 export async function admit(
@@ -101,7 +136,8 @@ export async function admit(
 ): Promise<Admitted> {
   const { agentId, agentPrincipal, capability, contract } = target;
   const contractDeadlineMs = contract && deadlineOf(contract, nowMs);
-  const [token] = await Promise.all([
+  const [overseer, token] = await Promise.all([
+    resolveOverseer(dependencies, target, options),
     draft.workerToken === "" ? undefined : admitToken(dependencies, draft, target, options),
     capability?.inputSchema === undefined || capability.inputSchema.length === 0
       ? undefined
@@ -118,6 +154,7 @@ export async function admit(
       outputSchema: schema === undefined ? "" : sha256(schema),
       delegationId: token?.delegationId ?? "",
       contractDeadlineMs,
+      ...overseer,
     },
     outputSchema: schema,
     blocks: token?.revocationIds ?? [],

@@ -7,13 +7,19 @@ import {
   LeaseSchema,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { toTimestamp } from "@depute/core";
-import type { WriteTx } from "@depute/store";
+import type { ReadTx, WriteTx } from "@depute/store";
 import type { Engine } from "./engine.ts";
 import { advance } from "./rules/advance.ts";
 import { heartbeatIntervalMs, workDeadlineMs } from "./rules/limits.ts";
 import type { TaskRecord } from "./rules/record.ts";
 import { readInput } from "./store/input-rows.ts";
-import { countHeld, type QueueFilter, waitingTasks } from "./store/queue-rows.ts";
+import {
+  countHeld,
+  countHeldByAgent,
+  type QueueFilter,
+  readDelegateLimits,
+  waitingTasks,
+} from "./store/queue-rows.ts";
 import { readCheckpoint, readProvidedInputs } from "./store/work-rows.ts";
 
 /** A worker's stream. */
@@ -30,19 +36,19 @@ export interface WorkerStream extends QueueFilter {
 export const CLAIM_BATCH = 16;
 
 /**
- * Hands waiting tasks to a worker, oldest first, as far as it has room for them. The store decides between workers that
+ * Hands waiting tasks to a worker, by priority and then oldest first, as far as it has room for them. The store decides between workers that
  * ask at the same time: a task is given to one of them.
  */
 export async function claim(engine: Engine, stream: WorkerStream, limit: number): Promise<Assignment[]> {
   const atMost = Math.min(limit, CLAIM_BATCH);
   // Most looks find nothing, and those must not queue with the writers.
   const worth = await engine.store.read(async (tx) => {
-    if ((await countHeld(tx, stream.holder)) >= stream.capacity) return false;
+    if ((await roomOf(tx, stream)) <= 0) return false;
     return (await waitingTasks(tx, stream, engine.clock.now(), 1)).length > 0;
   });
   if (!worth) return [];
   return engine.store.write(async (tx) => {
-    const room = Math.min(atMost, stream.capacity - (await countHeld(tx, stream.holder)));
+    const room = Math.min(atMost, await roomOf(tx, stream));
     if (room <= 0) return [];
     const assignments: Assignment[] = [];
     for (const taskId of await waitingTasks(tx, stream, engine.clock.now(), room)) {
@@ -56,6 +62,15 @@ export async function claim(engine: Engine, stream: WorkerStream, limit: number)
     }
     return assignments;
   });
+}
+
+/** How many tasks more a stream may hold, by its own capacity and by its agent's limits. */
+async function roomOf(tx: ReadTx, { holder, capacity, agentId }: WorkerStream): Promise<number> {
+  const room = capacity - (await countHeld(tx, holder));
+  const limits = await readDelegateLimits(tx, agentId);
+  if (limits === undefined) return room;
+  if (limits.draining) return 0;
+  return limits.maxHeld === 0 ? room : Math.min(room, limits.maxHeld - (await countHeldByAgent(tx, agentId)));
 }
 
 async function assignmentOf(tx: WriteTx, { task, epoch, hold }: TaskRecord): Promise<Assignment> {

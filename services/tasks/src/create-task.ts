@@ -1,13 +1,23 @@
+import { create } from "@bufbuild/protobuf";
+import { TaskCancelledSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { DeputeError, ErrorReason, newId } from "@depute/core";
-import type { ReadTx } from "@depute/store";
+import type { ReadTx, WriteTx } from "@depute/store";
 import type { Engine } from "./engine.ts";
-import { type Admission, newTask } from "./rules/new-task.ts";
+import { advance } from "./rules/advance.ts";
+import { type IdPolicies, idOutcome } from "./rules/id-policy.ts";
+import { type Above, type Admission, newTask } from "./rules/new-task.ts";
+import { isTerminal } from "./rules/state-machine.ts";
+import { placeUnder, type TreeLimits } from "./rules/tree.ts";
+import { isDelegate, isDelegator, taskNotFound, type Viewer } from "./rules/visibility.ts";
+import { openSpend } from "./spend.ts";
 import { insertBlocks } from "./store/block-rows.ts";
 import { insertEvent } from "./store/event-rows.ts";
 import { insertInput, insertOutputSchema } from "./store/input-rows.ts";
 import { findRequest, insertRequest } from "./store/request-rows.ts";
-import { findByExternalId, insertTask } from "./store/task-rows.ts";
+import { findByExternalId, freeExternalId, insertTask } from "./store/task-rows.ts";
+import { countChildren, countOpenInTree, readLineage } from "./store/tree-rows.ts";
 
 /** A call that hands over work. */
 export interface CreateRequest {
@@ -16,6 +26,7 @@ export interface CreateRequest {
   readonly draft: TaskDraft;
   /** Digest of the draft. */
   readonly digest: string;
+  readonly policies: IdPolicies;
 }
 
 /** What admission found, and what goes with the task to the store. */
@@ -33,53 +44,78 @@ export interface Created {
   readonly isNew: boolean;
 }
 
+/** What is there already of what a request asks for. */
+type Known =
+  | { readonly taskId: string; readonly replace: false }
+  /** A task whose external id goes to a new one. */
+  | { readonly taskId: string; readonly replace: true };
+
 /**
  * The task that this request, or one with the same external id and draft, created before.
  *
  * @throws DeputeError REQUEST_ID_REUSED, TASK_ID_TAKEN when it asked for something else
  */
 export async function findCreated(tx: ReadTx, request: CreateRequest): Promise<string | undefined> {
-  const { delegator, requestId, draft, digest } = request;
+  const known = await findKnown(tx, request);
+  return known?.replace === false ? known.taskId : undefined;
+}
+
+async function findKnown(tx: ReadTx, request: CreateRequest): Promise<Known | undefined> {
+  const { delegator, requestId, draft, digest, policies } = request;
   const byRequest = await findRequest(tx, delegator, requestId);
   if (byRequest !== undefined) {
-    if (byRequest.draft_digest === digest) return byRequest.task_id;
+    if (byRequest.draft_digest === digest) return { taskId: byRequest.task_id, replace: false };
     throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id was used with another draft", {
       metadata: { request_id: requestId },
     });
   }
   if (draft.externalId === "") return undefined;
-  const byExternalId = await findByExternalId(tx, delegator, draft.externalId);
-  if (byExternalId === undefined || byExternalId.draft_digest === digest) return byExternalId?.task_id;
+  const holder = await findByExternalId(tx, delegator, draft.externalId);
+  if (holder === undefined) return undefined;
+  const outcome = idOutcome(holder.status, holder.draft_digest === digest, policies);
+  if (outcome !== "refuse") return { taskId: holder.task_id, replace: outcome === "replace" };
   throw new DeputeError(ErrorReason.TASK_ID_TAKEN, "the external id is that of another task", {
     metadata: { external_id: draft.externalId },
   });
 }
 
+/** Who hands over work, and how large a tree of it may grow. */
+export interface CreateRights {
+  readonly caller: Viewer;
+  readonly treeLimits: TreeLimits;
+}
+
 /**
  * Stores a new task with its first event; a request that was answered before gets the task that is there.
  *
- * @throws DeputeError as {@link findCreated}
+ * @throws DeputeError as {@link findCreated}; for a part of another task TASK_NOT_FOUND, TASK_STATE_CONFLICT, TASK_CYCLE,
+ * LIMIT_EXCEEDED, BUDGET_EXCEEDED
  */
 export async function createTask(
   engine: Engine,
   request: CreateRequest,
   admitted: Admitted,
+  rights: CreateRights,
 ): Promise<Created> {
   const { delegator, requestId, draft, digest } = request;
   return engine.store.write(async (tx) => {
-    const known = await findCreated(tx, request);
-    const taskId = known ?? newId();
-    const recordRequest = { delegator, requestId, draftDigest: digest, taskId };
-    if (known !== undefined) {
-      if ((await findRequest(tx, delegator, requestId)) === undefined) await insertRequest(tx, recordRequest);
+    const known = await findKnown(tx, request);
+    if (known?.replace === false) {
+      const { taskId } = known;
+      if ((await findRequest(tx, delegator, requestId)) === undefined) {
+        await insertRequest(tx, { delegator, requestId, draftDigest: digest, taskId });
+      }
       return { taskId, isNew: false };
     }
+    if (known !== undefined) await giveWay(engine, tx, known.taskId);
+    const taskId = newId();
+    const above = await placeOf(engine, tx, taskId, draft, admitted.admission, rights);
     const nowMs = engine.clock.now();
-    const { record, events } = newTask(taskId, draft, admitted.admission, nowMs);
+    const { record, events } = newTask(taskId, draft, admitted.admission, nowMs, above);
     await insertTask(tx, record, { draftDigest: digest, createMs: nowMs });
     for (const event of events) await insertEvent(tx, event);
     await insertInput(tx, taskId, { input: draft.input, workerToken: draft.workerToken });
-    await insertRequest(tx, recordRequest);
+    await insertRequest(tx, { delegator, requestId, draftDigest: digest, taskId });
     await insertBlocks(tx, taskId, admitted.blocks);
     if (admitted.outputSchema !== undefined) {
       await insertOutputSchema(tx, admitted.admission.outputSchema, admitted.outputSchema);
@@ -87,4 +123,43 @@ export async function createTask(
     engine.announce(tx, record);
     return { taskId, isNew: true };
   });
+}
+
+/** Ends the task that has the external id, if it has not ended, and takes the id away from it. */
+async function giveWay(engine: Engine, tx: WriteTx, taskId: string): Promise<void> {
+  await engine.changeWithin(tx, taskId, (before, nowMs) => {
+    if (isTerminal(before.task.status)) return { record: before, events: [] };
+    const value = create(TaskCancelledSchema, { reason: "another task was created in its place" });
+    return advance(before, { payload: { case: "cancelled", value }, by: "delegator" }, nowMs);
+  });
+  await freeExternalId(tx, taskId);
+}
+
+/** Where a new task stands, and what it may use up; undefined for one that stands for itself without a bound. */
+async function placeOf(
+  engine: Engine,
+  tx: WriteTx,
+  taskId: string,
+  draft: TaskDraft,
+  { agentId, capabilityId }: Admission,
+  { caller, treeLimits }: CreateRights,
+): Promise<Above | undefined> {
+  const { parentTaskId, description, spend: asked } = draft;
+  if (parentTaskId === "") {
+    await openSpend(tx, taskId, asked, "");
+    return undefined;
+  }
+  // The parent's time limits hold before anything is added to it.
+  const parent = await engine.changeWithin(tx, parentTaskId, (record) => {
+    if (!isDelegator(caller, record) && !isDelegate(caller, record)) throw taskNotFound(parentTaskId);
+    return { record, events: [] };
+  });
+  const lineage = (await readLineage(tx, parent)).map(({ task }) => task);
+  const state = {
+    lineage: lineage as [Task, ...Task[]],
+    children: await countChildren(tx, parentTaskId),
+    open: await countOpenInTree(tx, parent.task.rootTaskId || parentTaskId),
+  };
+  const place = placeUnder(state, { agentId, capabilityId, description }, treeLimits);
+  return { place, spend: await openSpend(tx, taskId, asked, parentTaskId) };
 }

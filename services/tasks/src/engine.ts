@@ -1,20 +1,23 @@
+import { create } from "@bufbuild/protobuf";
 import type { Bus } from "@depute/bus";
-import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { TaskCancelledSchema, type TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { type Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Clock, Timers } from "@depute/core";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
-import { type Advance, advanceByTime } from "./rules/advance.ts";
+import { type Advance, advance, advanceByTime } from "./rules/advance.ts";
 import { nextDeadline } from "./rules/limits.ts";
 import type { TaskRecord } from "./rules/record.ts";
 import type { Random } from "./rules/retry.ts";
-import { isTerminal } from "./rules/state-machine.ts";
+import { isTerminal, statusName } from "./rules/state-machine.ts";
 import { taskNotFound } from "./rules/visibility.ts";
+import { settleAttempt, settleTask } from "./spend.ts";
 import { deleteBlocks } from "./store/block-rows.ts";
 import { insertEvent, readEvents } from "./store/event-rows.ts";
 import { readInput } from "./store/input-rows.ts";
 import { deleteReports } from "./store/request-rows.ts";
 import { dueTasks, earliestDeadline, readTask, updateLease, updateTask } from "./store/task-rows.ts";
-import { deleteWorkState } from "./store/work-rows.ts";
+import { openChildren } from "./store/tree-rows.ts";
+import { deleteWorkState, readHeldResult } from "./store/work-rows.ts";
 import { ASSIGNMENT_TOPIC, TASK_TOPIC } from "./wake-ups.ts";
 
 /** Tasks whose backoff is remembered at once; each costs a timer. */
@@ -111,6 +114,11 @@ export class Engine {
     });
   }
 
+  /** Wakes who waits for a key of a topic. */
+  wake(topic: string, key: string): void {
+    this.#bus.publish(topic, key);
+  }
+
   /** To be called once in the transaction that stores new events: wakes who waits for them. */
   announce(tx: WriteTx, record: TaskRecord): void {
     const deadline = nextDeadline(record);
@@ -121,6 +129,18 @@ export class Engine {
       if (record.task.status === TaskStatus.PENDING) this.#wakeLater(record);
       if (deadline !== undefined) this.#onDeadline(deadline.atMs);
     });
+  }
+
+  /** Nothing goes on below a task that has ended: nobody waits for it. */
+  async #endChildren(tx: WriteTx, { task }: TaskRecord): Promise<void> {
+    const reason = `the task that it is a part of is ${statusName(task.status)}`;
+    for (const childId of await openChildren(tx, task.id)) {
+      await this.changeWithin(tx, childId, (child, nowMs) => {
+        if (isTerminal(child.task.status)) return { record: child, events: [] };
+        const value = create(TaskCancelledSchema, { reason });
+        return advance(child, { payload: { case: "cancelled", value }, by: "parent" }, nowMs);
+      });
+    }
   }
 
   /** Wakes workers for a task that backs off. What is not kept for lack of room waits for their next look. */
@@ -144,25 +164,40 @@ export class Engine {
     }
     for (const event of events) await insertEvent(tx, event);
     if (record.hold === undefined && record.epoch > 0) await deleteReports(tx, record.task.id);
-    if (isTerminal(record.task.status)) {
+    const hasEnded = isTerminal(record.task.status);
+    if (hasEnded) {
       if (record.task.delegationId !== "") await deleteBlocks(tx, record.task.id);
       await deleteWorkState(tx, record.task.id);
+      await this.#endChildren(tx, record);
+    }
+    if (record.task.spend !== undefined) {
+      if (before.hold !== undefined && record.hold === undefined) await settleAttempt(tx, record.task);
+      if (hasEnded) await settleTask(tx, record.task);
     }
     this.announce(tx, record);
   }
 }
 
-/** The task with its input and, where it completed, its output, as its delegator and its delegate see it. */
-export async function wholeTask(tx: ReadTx, { task }: TaskRecord): Promise<Task> {
+/**
+ * The task with its input and, where it completed, its output.
+ *
+ * @param seesHeld whether the output is shown that waits for the overseer
+ */
+export async function wholeTask(tx: ReadTx, { task }: TaskRecord, seesHeld = false): Promise<Task> {
   const { input } = await readInput(tx, task.id);
   const whole: Task = { ...task };
   if (input !== undefined) whole.input = input;
-  // The output stands in the log; the terminal event is the last.
-  const last = isTerminal(task.status)
-    ? (await readEvents(tx, task.id, task.lastSequence - 1n, 1))[0]
-    : undefined;
-  if (last?.payload.case === "completed" && last.payload.value.output !== undefined) {
-    whole.output = last.payload.value.output;
-  }
+  const result = await resultOf(tx, task, seesHeld);
+  if (result?.output !== undefined) whole.output = result.output;
+  if (result?.usage !== undefined) whole.usage = result.usage;
+  if (result?.verification !== undefined) whole.verification = result.verification;
   return whole;
+}
+
+async function resultOf(tx: ReadTx, { id, status, lastSequence }: Task, seesHeld: boolean) {
+  if (status === TaskStatus.IN_REVIEW) return seesHeld ? readHeldResult(tx, id) : undefined;
+  if (status !== TaskStatus.COMPLETED) return undefined;
+  // The output stands in the log; the terminal event is the last.
+  const [last] = await readEvents(tx, id, lastSequence - 1n, 1);
+  return last?.payload.case === "completed" ? last.payload.value : undefined;
 }

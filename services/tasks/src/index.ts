@@ -12,6 +12,23 @@ const settings = defineSettings({
     help: "how often a stream looks for events or work when no wake-up comes",
     group: "Tasks",
   },
+  tasksMaxDepth: { type: "int", default: 8, min: 0, max: 64, help: "tasks above a task", group: "Tasks" },
+  tasksMaxChildren: {
+    type: "int",
+    default: 100,
+    min: 0,
+    max: 10_000,
+    help: "parts that one task may ever have",
+    group: "Tasks",
+  },
+  tasksMaxOpenInTree: {
+    type: "int",
+    default: 1000,
+    min: 0,
+    max: 10_000,
+    help: "tasks below one root that have not ended",
+    group: "Tasks",
+  },
 });
 
 /** The tasks service: life cycle, event log, workers. */
@@ -20,8 +37,15 @@ export const tasks = defineService({
   settings,
   descriptors: [TaskService, WorkerService],
 
-  async start(deps, { tasksPollInterval }) {
-    const { context, close } = await openRuntime(deps, tasksPollInterval);
+  async start(deps, settings) {
+    const { context, close } = await openRuntime(deps, {
+      pollMs: settings.tasksPollInterval,
+      treeLimits: {
+        maxDepth: settings.tasksMaxDepth,
+        maxChildren: settings.tasksMaxChildren,
+        maxOpen: settings.tasksMaxOpenInTree,
+      },
+    });
     return {
       routes(router) {
         router.service(TaskService, taskService(context));

@@ -17,6 +17,6 @@ test("any interleaving of clients, workers, time and restarts does what the mode
         await bench.close();
       }
     }),
-    { numRuns: 80 },
+    { numRuns: 50 },
   );
 });

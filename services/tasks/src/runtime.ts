@@ -5,6 +5,7 @@ import { connectDependencies } from "./dependencies.ts";
 import { Engine } from "./engine.ts";
 import type { TasksContext } from "./handlers/context.ts";
 import { RevocationFollower } from "./revocations.ts";
+import type { TreeLimits } from "./rules/tree.ts";
 import { MIGRATIONS } from "./store/migrations.ts";
 import { Timekeeper } from "./timekeeper.ts";
 import { ASSIGNMENT_TOPIC, TASK_TOPIC, WakeUps } from "./wake-ups.ts";
@@ -17,8 +18,18 @@ export interface Runtime {
   close(): Promise<void>;
 }
 
+/** What the engine is set to. */
+export interface RuntimeSettings {
+  /** Milliseconds between looks of a stream that nothing wakes. */
+  readonly pollMs: number;
+  readonly treeLimits: TreeLimits;
+}
+
 /** Opens the engine on the files of `dataDir`. */
-export async function openRuntime(deps: ServiceDeps, pollMs: number): Promise<Runtime> {
+export async function openRuntime(
+  deps: ServiceDeps,
+  { pollMs, treeLimits }: RuntimeSettings,
+): Promise<Runtime> {
   const { log, clock, timers, bus, authority, stopping } = deps;
   const store = await openStore({
     file: join(deps.dataDir, "tasks.sqlite"),
@@ -43,6 +54,7 @@ export async function openRuntime(deps: ServiceDeps, pollMs: number): Promise<Ru
       taskWakeUps,
       assignmentWakeUps,
       pollMs,
+      treeLimits,
       stopping,
     },
     timekeeper,

@@ -23,6 +23,7 @@ import type { TaskRecord } from "../rules/record.ts";
 import { isTerminal, statusName } from "../rules/state-machine.ts";
 import { checkValue, MAX_ANSWER_BYTES, MAX_ANSWERS_BYTES } from "../rules/values.ts";
 import { isDelegator, requireVisible } from "../rules/visibility.ts";
+import { changeSpend } from "../spend.ts";
 import { findCommand, insertCommand } from "../store/request-rows.ts";
 import { insertProvidedInput, measureProvidedInputs } from "../store/work-rows.ts";
 import { waitFor } from "../wait.ts";
@@ -53,15 +54,23 @@ export async function resumeTask(tasks: TasksContext, request: ResumeTaskRequest
   const caller = await callerOf(tasks, context);
   const taskId = await taskIdOf(tasks, caller, request);
   const digest = messageDigest(ResumeTaskRequestSchema, request);
-  await command(tasks, caller, taskId, { requestId: request.requestId, digest }, (before, nowMs) => {
-    const { id, status, checkpointAvailable } = before.task;
-    if (status !== TaskStatus.SUSPENDED) throw notResumable(id, status);
-    const value = create(TaskResumedSchema, {
-      fromCheckpoint: checkpointAvailable,
-      ...(budget && { budget }),
-    });
-    return advance(before, { payload: { case: "resumed", value }, by: "delegator" }, nowMs);
-  });
+  await command(
+    tasks,
+    caller,
+    taskId,
+    { requestId: request.requestId, digest },
+    async (before, nowMs, tx) => {
+      const { id, status, checkpointAvailable } = before.task;
+      if (status !== TaskStatus.SUSPENDED) throw notResumable(id, status);
+      const spend = request.spend && (await changeSpend(tx, before.task, request.spend));
+      const value = create(TaskResumedSchema, {
+        fromCheckpoint: checkpointAvailable,
+        ...(budget && { budget }),
+        ...(spend && { spend }),
+      });
+      return advance(before, { payload: { case: "resumed", value }, by: "delegator" }, nowMs);
+    },
+  );
   return taskId;
 }
 

@@ -5,7 +5,7 @@ import {
   VerificationMethod,
   VerificationMethodSchema,
 } from "@depute/contracts/delegateos/v0/verification_pb";
-import { TaskCompletedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { TaskCompletedSchema, TaskSubmittedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import {
   type Task,
   type TaskOutput,
@@ -16,15 +16,18 @@ import {
 import type { CompleteAssignmentRequest, Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { reasonOf } from "@depute/service";
+import type { WriteTx } from "@depute/store";
 import { schemaViolations } from "../admission.ts";
 import { advance, type Step } from "../rules/advance.ts";
-import { failureOf } from "../rules/apply-event.ts";
+import { failureOf, overspent } from "../rules/apply-event.ts";
 import { isSettledBy, requireLease } from "../rules/lease.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import { stateConflict } from "../rules/state-machine.ts";
 import { checkValue, MAX_VALUE_BYTES } from "../rules/values.ts";
 import { requireDelegate } from "../rules/visibility.ts";
+import { noteUsage } from "../spend.ts";
 import { readOutputSchema } from "../store/input-rows.ts";
+import { insertHeldResult } from "../store/work-rows.ts";
 import { requireOwnAttestation } from "./attestation-check.ts";
 import { callerOf, callOptions, findVisible, type TasksContext } from "./context.ts";
 import { readWhole } from "./task-service.ts";
@@ -39,7 +42,8 @@ const VERIFICATION_FAILED = "VERIFICATION_FAILED";
  * Ends a task with its result. What has to be asked of others is asked before the transaction, which then looks at the
  * lease again: a result that took too long to check is a stale worker's.
  *
- * @returns the task: completed, or failed when the result did not pass its contract
+ * @returns the task: completed, in review where the delegate has an overseer, or failed when the result did not pass its
+ * contract or took more than the task was given
  */
 export async function completeAssignment(
   tasks: TasksContext,
@@ -62,13 +66,24 @@ export async function completeAssignment(
     await requireOwnAttestation(tasks, found, request.attestationId, options);
     const verification = await verify(tasks, found.task, output, options);
     const step = completionStep(request, output, verification);
-    await tasks.engine.change(lease.taskId, (before, nowMs) => {
+    await tasks.engine.change(lease.taskId, async (before, nowMs, tx) => {
       if (isSettledBy(before, lease, "complete")) return { record: before, events: [] };
       requireLease(before, lease);
-      return advance(before, step, nowMs);
+      const over = await noteUsage(tx, before.task, request.usage);
+      if (over !== undefined) return advance(before, { ...step, payload: overspent(over) }, nowMs);
+      return advance(before, await holdForReview(tx, before.task, step), nowMs);
     });
   }
   return readWhole(tasks, lease.taskId);
+}
+
+/** The step by which a result is held, where the delegate has an overseer. */
+async function holdForReview(tx: WriteTx, { id, attempt, overseerId }: Task, step: Step): Promise<Step> {
+  const { payload } = step;
+  if (overseerId === "" || payload.case !== "completed") return step;
+  await insertHeldResult(tx, id, payload.value);
+  const value = create(TaskSubmittedSchema, { attempt, overseerId });
+  return { ...step, payload: { case: "submitted", value } };
 }
 
 function checkedOutput(output: TaskOutput | undefined): FullOutput {

@@ -4,6 +4,7 @@ import { type Authority, type Identity, mayActFor, ownOptions } from "@depute/se
 import type { Dependencies } from "../dependencies.ts";
 import type { Engine } from "../engine.ts";
 import type { TaskRecord } from "../rules/record.ts";
+import type { TreeLimits } from "../rules/tree.ts";
 import { requireVisible, taskNotFound, type Viewer } from "../rules/visibility.ts";
 import { findByExternalId } from "../store/task-rows.ts";
 import type { WakeUps } from "../wake-ups.ts";
@@ -18,6 +19,7 @@ export interface TasksContext {
   readonly timers: Timers;
   readonly taskWakeUps: WakeUps;
   readonly assignmentWakeUps: WakeUps;
+  readonly treeLimits: TreeLimits;
   /** Milliseconds between looks of a stream that nothing wakes. */
   readonly pollMs: number;
   /** Aborts when the process drains. */

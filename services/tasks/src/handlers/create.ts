@@ -19,16 +19,17 @@ export const DELEGATE_RIGHT = { namespace: "depute:tasks", action: "delegate" } 
  */
 export async function handOver(
   tasks: TasksContext,
-  { requestId, draft }: CreateTaskRequest | DelegateTaskRequest,
+  { requestId, draft, reusePolicy, conflictPolicy }: CreateTaskRequest | DelegateTaskRequest,
   context: HandlerContext,
 ): Promise<string> {
-  const { engine, authority, dependencies, clock } = tasks;
+  const { engine, authority, dependencies, clock, treeLimits } = tasks;
+  const policies = { reusePolicy, conflictPolicy };
   if (draft === undefined) throw invalid("draft", "is required");
   checkDraft(draft);
   const digest = draftDigest(draft);
   const options = callOptions(tasks, context);
   const knownTo = (delegator: string) => {
-    const request: CreateRequest = { delegator, requestId, draft, digest };
+    const request: CreateRequest = { delegator, requestId, draft, digest, policies };
     return engine.store.read((tx) => findCreated(tx, request));
   };
 
@@ -47,10 +48,12 @@ export async function handOver(
     requiredCapabilities: target.contract.constraints?.requiredCapabilities ?? [],
   };
   const right = { ...DELEGATE_RIGHT, resource: resourceOf(target) };
-  const { principal } = asCaller(await authority.authorise(context, right, binding));
+  const caller = asCaller(await authority.authorise(context, right, binding));
+  const { principal } = caller;
   const known = await knownTo(principal);
   if (known !== undefined) return known;
   const admitted = await admit(dependencies, draft, target, principal, clock.now(), options);
-  const created = await createTask(engine, { delegator: principal, requestId, draft, digest }, admitted);
+  const request = { delegator: principal, requestId, draft, digest, policies };
+  const created = await createTask(engine, request, admitted, { caller, treeLimits });
   return created.taskId;
 }

@@ -1,17 +1,20 @@
 import { type Duration, durationMs, type Value } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
+import type { SpendBudget } from "@depute/contracts/depute/tasks/v1/task_pb";
 import {
   type HeartbeatAssignmentRequest,
   type Lease,
   WorkerDirective,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { toTimestamp } from "@depute/core";
-import { extendLease } from "../rules/advance.ts";
+import { advance, extendLease } from "../rules/advance.ts";
+import { overspent } from "../rules/apply-event.ts";
 import { directiveOf } from "../rules/directive.ts";
 import { isOver, requireLease } from "../rules/lease.ts";
 import { heartbeatIntervalMs, workDeadlineMs } from "../rules/limits.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import { requireDelegate } from "../rules/visibility.ts";
+import { noteUsage, readSpendLeft } from "../spend.ts";
 import { readTask } from "../store/task-rows.ts";
 import { readProvidedInputs } from "../store/work-rows.ts";
 import { waitFor } from "../wait.ts";
@@ -31,20 +34,25 @@ interface Found {
 export async function heartbeat(
   tasks: TasksContext,
   lease: Lease,
-  { inputsSeen, wait }: HeartbeatAssignmentRequest,
+  { inputsSeen, wait, usage }: HeartbeatAssignmentRequest,
   context: HandlerContext,
 ) {
   const caller = await callerOf(tasks, context);
   let inputs: Value[] = [];
+  let spendLeft: SpendBudget | undefined;
   const record = await tasks.engine.change(lease.taskId, async (before, nowMs, tx) => {
     requireDelegate(caller, before);
     if (isOver(before, lease)) return { record: before, events: [] };
     requireLease(before, lease);
     inputs = await readProvidedInputs(tx, lease.taskId, inputsSeen);
+    const over = await noteUsage(tx, before.task, usage);
+    if (over !== undefined) return advance(before, { payload: overspent(over), by: "worker" }, nowMs);
+    spendLeft = await readSpendLeft(tx, before.task);
     return { record: extendLease(before, nowMs), events: [] };
   });
   const waitMs = Math.min(ms(wait), heartbeatIntervalMs(record.task));
-  if (waitMs === 0 || isWorthTelling({ record, inputs }, lease)) return answer(lease, record, inputs);
+  if (waitMs === 0 || isWorthTelling({ record, inputs }, lease))
+    return answer(lease, record, inputs, spendLeft);
 
   const look = () =>
     tasks.engine.store.read(async (tx): Promise<Found | undefined> => {
@@ -60,9 +68,9 @@ export async function heartbeat(
     context,
     look,
   );
-  if (found === undefined) return answer(lease, record, inputs);
+  if (found === undefined) return answer(lease, record, inputs, spendLeft);
   if (!isOver(found.record, lease)) requireLease(found.record, lease);
-  return answer(lease, found.record, found.inputs);
+  return answer(lease, found.record, found.inputs, spendLeft);
 }
 
 /** Whether a worker that waits should hear of it now. */
@@ -75,7 +83,12 @@ function isWorthTelling({ record, inputs }: Found, lease: Lease): boolean {
   );
 }
 
-function answer(lease: Lease, record: TaskRecord, providedInputs: Value[]) {
+function answer(
+  lease: Lease,
+  record: TaskRecord,
+  providedInputs: Value[],
+  spendLeft: SpendBudget | undefined,
+) {
   const told = directiveOf(record, lease);
   const { hold, task } = record;
   if (hold === undefined) return told;
@@ -85,6 +98,7 @@ function answer(lease: Lease, record: TaskRecord, providedInputs: Value[]) {
     workExpireTime: toTimestamp(workDeadlineMs(task, hold)),
     providedInputs,
     ...(task.budget && { budget: task.budget }),
+    ...(spendLeft && { spendLeft }),
   };
 }
 

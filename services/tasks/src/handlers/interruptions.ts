@@ -2,8 +2,14 @@ import { create, equals, toJson } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import { TaskCheckpointedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import { type Task, TaskQuestionSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import {
+  type Task,
+  TaskEstimateSchema,
+  TaskQuestionSchema,
+  TaskStatus,
+} from "@depute/contracts/depute/tasks/v1/task_pb";
 import type {
+  AcceptAssignmentRequest,
   Lease,
   RequestInputRequest,
   SaveCheckpointRequest,
@@ -84,6 +90,30 @@ export async function requestInput(
     if (isAsked && equals(TaskQuestionSchema, open, question)) return keep(extendLease(before, nowMs));
     const payload = { case: "inputRequired", value: question } as const;
     const { record, events } = advance(before, { payload, by: "worker" }, nowMs);
+    return { record: extendLease(record, nowMs), events };
+  });
+}
+
+/** Notes what the worker expects; the same again changes nothing. */
+export async function acceptAssignment(
+  tasks: TasksContext,
+  lease: Lease,
+  { estimate }: AcceptAssignmentRequest,
+  context: HandlerContext,
+): Promise<TaskRecord> {
+  if (estimate === undefined) throw invalid("estimate", "is required");
+  const caller = await callerOf(tasks, context);
+  return tasks.engine.change(lease.taskId, (before, nowMs) => {
+    requireDelegate(caller, before);
+    requireLease(before, lease);
+    const known = before.task.estimate;
+    if (known !== undefined && equals(TaskEstimateSchema, known, estimate))
+      return keep(extendLease(before, nowMs));
+    const { record, events } = advance(
+      before,
+      { payload: { case: "estimated", value: estimate }, by: "worker" },
+      nowMs,
+    );
     return { record: extendLease(record, nowMs), events };
   });
 }

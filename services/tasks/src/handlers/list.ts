@@ -48,7 +48,8 @@ export async function listPage(
   return { tasks, nextPageToken: encodePageToken([after.createMs, after.taskId], filters) };
 }
 
-function positionOf(position: ReturnType<typeof decodePageToken>): ListPosition | undefined {
+/** The position that a page token stands for. */
+export function positionOf(position: ReturnType<typeof decodePageToken>): ListPosition | undefined {
   const [createMs, taskId] = position ?? [];
   return typeof createMs === "number" && typeof taskId === "string" ? { createMs, taskId } : undefined;
 }

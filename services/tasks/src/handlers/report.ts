@@ -1,4 +1,4 @@
-import { toBinary } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { TaskPartialSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { TaskProgressSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Lease, WorkerDirective } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
@@ -8,6 +8,7 @@ import { advance, extendLease } from "../rules/advance.ts";
 import type { TaskPayload } from "../rules/apply-event.ts";
 import { directiveOf } from "../rules/directive.ts";
 import { requireLease } from "../rules/lease.ts";
+import type { TaskRecord } from "../rules/record.ts";
 import { requireDelegate, type Viewer } from "../rules/visibility.ts";
 import { findReport, insertReport } from "../store/request-rows.ts";
 import type { TasksContext } from "./context.ts";
@@ -49,12 +50,20 @@ export async function report(
       sequence = BigInt(known.sequence);
       return { record: extendLease(before, nowMs), events: [] };
     }
-    const { record, events } = advance(before, { payload, by: "worker" }, nowMs);
+    const told = withheld(before, payload);
+    const { record, events } = advance(before, { payload: told, by: "worker" }, nowMs);
     sequence = record.task.lastSequence;
     if (requestId !== "") await insertReport(tx, key, digest, sequence);
     return { record: extendLease(record, nowMs), events };
   });
   return { sequence, directive: directiveOf(record, lease).directive };
+}
+
+/** A preliminary result is a result: the delegator does not see it before the overseer did. */
+function withheld({ task }: TaskRecord, payload: Report["payload"]): Report["payload"] {
+  if (task.overseerId === "" || payload.case !== "partial") return payload;
+  const { resolvedLevel } = payload.value;
+  return { case: "partial", value: create(TaskPartialSchema, { resolvedLevel, withheld: true }) };
 }
 
 function digestOf(payload: Report["payload"]): string {

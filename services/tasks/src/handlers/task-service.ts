@@ -7,14 +7,16 @@ import { DeputeError, ErrorReason } from "@depute/core";
 import { wholeTask } from "../engine.ts";
 import { advance } from "../rules/advance.ts";
 import { isTerminal, statusName } from "../rules/state-machine.ts";
-import { isDelegator, requireVisible, taskNotFound } from "../rules/visibility.ts";
+import { isDelegator, isOverseer, requireVisible, taskNotFound } from "../rules/visibility.ts";
 import { readEvents } from "../store/event-rows.ts";
 import { findByExternalId, readTask } from "../store/task-rows.ts";
 import { watchTask } from "../watch.ts";
-import { provideInput, resumeTask, suspendTask, waitTask } from "./commands.ts";
+import { provideInput, resumeTask, suspendTask, waitForTask, waitTask } from "./commands.ts";
 import { callerOf, findVisible, type TasksContext, taskIdOf, watchOptions } from "./context.ts";
 import { handOver } from "./create.ts";
+import { childrenPage, lineageOf } from "./lineage.ts";
 import { listPage } from "./list.ts";
+import { decideReview, listReviews } from "./review.ts";
 
 /** What delegators call. */
 export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService> {
@@ -22,6 +24,9 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
   return {
     async createTask(request, context) {
       const taskId = await handOver(tasks, request, context);
+      if (request.wait !== undefined) {
+        await waitForTask(tasks, taskId, request.wait, context, ({ task }) => isTerminal(task.status));
+      }
       return { task: await readWhole(tasks, taskId) };
     },
 
@@ -42,13 +47,14 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
         const record = id === undefined ? undefined : await readTask(tx, id);
         if (record === undefined) throw taskNotFound(name.value ?? "");
         requireVisible(caller, record);
-        return wholeTask(tx, record);
+        return wholeTask(tx, record, !isDelegator(caller, record) || isOverseer(caller, record));
       });
       return { task };
     },
 
     async listTasks(request, context) {
       const caller = await callerOf(tasks, context);
+      if (request.parentTaskId !== "") return childrenPage(tasks, caller, request);
       return engine.store.read((tx) => listPage(tx, caller.principal, request));
     },
 
@@ -76,6 +82,16 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
     async waitTask(request, context) {
       const { taskId, timedOut } = await waitTask(tasks, request, context);
       return { task: await readWhole(tasks, taskId), timedOut };
+    },
+
+    async getLineage({ taskId }, context) {
+      return { tasks: await lineageOf(tasks, taskId, context) };
+    },
+
+    listReviews: (request, context) => listReviews(tasks, request, context),
+
+    async decideReview(request, context) {
+      return { task: await readWhole(tasks, await decideReview(tasks, request, context)) };
     },
 
     async cancelTask(request, context) {

@@ -4,17 +4,21 @@ import { TaskPartialSchema, TaskStartedSchema } from "@depute/contracts/depute/t
 import { type Task, type TaskFailure, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Lease, WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { invalid, toTimestamp } from "@depute/core";
+import type { WriteTx } from "@depute/store";
 import { advance, extendLease, type Step } from "../rules/advance.ts";
+import { overspent } from "../rules/apply-event.ts";
 import { isSettledBy, requireLease } from "../rules/lease.ts";
 import type { Settlement, TaskRecord } from "../rules/record.ts";
 import { afterFailedAttempt, afterRelease } from "../rules/retry.ts";
 import { checkValue, MAX_PARTIAL_BYTES } from "../rules/values.ts";
 import { requireDelegate } from "../rules/visibility.ts";
+import { noteUsage } from "../spend.ts";
 import { watchAssignments } from "./assignments.ts";
 import { completeAssignment } from "./complete.ts";
 import { callerOf, callOptions, findVisible, type TasksContext } from "./context.ts";
+import { getDelegateLimits, setDelegateLimits } from "./delegate-limits.ts";
 import { heartbeat } from "./heartbeat.ts";
-import { requestInput, saveCheckpoint, suspendAssignment } from "./interruptions.ts";
+import { acceptAssignment, requestInput, saveCheckpoint, suspendAssignment } from "./interruptions.ts";
 import { report } from "./report.ts";
 import { readWhole } from "./task-service.ts";
 import { requireSoundToken } from "./token-check.ts";
@@ -48,6 +52,18 @@ export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerSer
       });
       return leaseExpiry(record);
     },
+
+    async acceptAssignment(request, context) {
+      return leaseExpiry(await acceptAssignment(tasks, leaseOf(request), request, context));
+    },
+
+    async setDelegateLimits({ agentId, limits }, context) {
+      if (limits === undefined) throw invalid("limits", "is required");
+      await setDelegateLimits(tasks, agentId, limits, context);
+      return { limits };
+    },
+
+    getDelegateLimits: ({ agentId }, context) => getDelegateLimits(tasks, agentId, context),
 
     heartbeatAssignment: (request, context) => heartbeat(tasks, leaseOf(request), request, context),
 
@@ -86,10 +102,12 @@ export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerSer
     async failAssignment(request, context) {
       const failure = failureOfRequest(request);
       const { random } = engine;
-      const step = (task: Task, nowMs: number): Step => ({
-        payload: afterFailedAttempt(task, failure, { nowMs, random }),
-        by: "worker",
-      });
+      const step = async (task: Task, nowMs: number, tx: WriteTx): Promise<Step> => {
+        const over = await noteUsage(tx, task, request.usage);
+        const payload =
+          over === undefined ? afterFailedAttempt(task, failure, { nowMs, random }) : overspent(over);
+        return { payload, by: "worker" };
+      };
       return { task: await settle(tasks, leaseOf(request), "fail", step, context) };
     },
 
@@ -111,15 +129,15 @@ async function settle(
   tasks: TasksContext,
   lease: Lease,
   by: Settlement,
-  step: (task: Task, nowMs: number) => Step,
+  step: (task: Task, nowMs: number, tx: WriteTx) => Promise<Step> | Step,
   context: HandlerContext,
 ): Promise<Task> {
   const caller = await callerOf(tasks, context);
-  const record = await tasks.engine.change(lease.taskId, (before, nowMs) => {
+  const record = await tasks.engine.change(lease.taskId, async (before, nowMs, tx) => {
     requireDelegate(caller, before);
     if (isSettledBy(before, lease, by)) return { record: before, events: [] };
     requireLease(before, lease);
-    return advance(before, { ...step(before.task, nowMs), settles: by }, nowMs);
+    return advance(before, { ...(await step(before.task, nowMs, tx)), settles: by }, nowMs);
   });
   return readWhole(tasks, record.task.id);
 }

@@ -1,7 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { type TaskEvent, TaskEventSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { type Task, TaskFailureSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
-import { type ErrorReason, fromTimestamp, reasonName, toTimestamp } from "@depute/core";
+import { ErrorReason, fromTimestamp, reasonName, toTimestamp } from "@depute/core";
+import { exceeded, type Overdraft } from "./spend.ts";
 import { type Actor, canTransition, isHeld, isTerminal, stateConflict } from "./state-machine.ts";
 
 /** What happened, without when and where in the log. */
@@ -17,6 +18,8 @@ const MOVES = {
   resumed: TaskStatus.PENDING,
   inputRequired: TaskStatus.INPUT_REQUIRED,
   inputProvided: TaskStatus.RUNNING,
+  submitted: TaskStatus.IN_REVIEW,
+  changesRequested: TaskStatus.PENDING,
   completed: TaskStatus.COMPLETED,
   failed: TaskStatus.FAILED,
   cancelled: TaskStatus.CANCELLED,
@@ -35,6 +38,7 @@ const NOTES: Record<Exclude<TaskPayload["case"], keyof typeof MOVES>, Note> = {
   progress: { by: "worker", within: [TaskStatus.RUNNING] },
   partial: { by: "worker", within: [TaskStatus.RUNNING] },
   checkpointed: { by: "worker", within: [TaskStatus.RUNNING, TaskStatus.INPUT_REQUIRED] },
+  estimated: { by: "worker", within: [TaskStatus.ACCEPTED, TaskStatus.RUNNING, TaskStatus.INPUT_REQUIRED] },
   suspensionRequested: { by: "delegator", within: [TaskStatus.RUNNING, TaskStatus.INPUT_REQUIRED] },
 };
 
@@ -122,9 +126,18 @@ function applyPayload(after: Task, payload: TaskPayload, event: TaskEvent): void
       if (event.eventTime !== undefined) after.questionTime = event.eventTime;
       return;
     case "inputProvided":
+    case "submitted":
+      return;
+    case "estimated":
+      after.estimate = payload.value;
+      return;
+    case "changesRequested":
+      after.reviewComment = payload.value.comment;
+      after.attempt = payload.value.attempt - 1;
       return;
     case "resumed":
       if (payload.value.budget !== undefined) after.budget = payload.value.budget;
+      if (payload.value.spend !== undefined) after.spend = payload.value.spend;
       return;
     case "suspended":
     case "requeued":
@@ -169,4 +182,10 @@ function checkTransition(task: Task, payload: TaskPayload, by?: Actor): void {
 export function failureOf(reason: ErrorReason | string, message: string, retryable = false) {
   const word = typeof reason === "string" ? reason : reasonName(reason);
   return create(TaskFailureSchema, { reason: word, message, retryable });
+}
+
+/** What becomes of a task that used up more than it was given. */
+export function overspent({ unit, needed, allowed }: Overdraft): Extract<TaskPayload, { case: "failed" }> {
+  const { message } = exceeded(unit, needed, allowed);
+  return { case: "failed", value: failureOf(ErrorReason.BUDGET_EXCEEDED, message) };
 }

@@ -1,7 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { TaskCreatedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import { RetryPolicySchema, type Task, TaskSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
+import {
+  RetryPolicySchema,
+  type SpendBudget,
+  type Task,
+  TaskSchema,
+} from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { TokenBudgetSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { toTimestamp } from "@depute/core";
@@ -9,6 +14,7 @@ import { type Advance, advance } from "./advance.ts";
 import { limitsInForce } from "./limits.ts";
 import type { TaskRecord } from "./record.ts";
 import { maxAttempts } from "./retry.ts";
+import type { Place } from "./tree.ts";
 
 /** The budget of a task that names none. (NEKTE 3) */
 export const DEFAULT_BUDGET = { maxTokens: 500, detailLevel: "compact" } as const;
@@ -24,20 +30,40 @@ export interface Admission {
   /** Names the schema that outputs have to fit; empty for none. */
   readonly outputSchema: string;
   readonly delegationId: string;
+  /** Who has to approve results; empty for nobody. */
+  readonly overseerId: string;
+  readonly overseerPrincipal: string;
   /** When the contract has to be fulfilled, epoch milliseconds; undefined without a contract. */
   readonly contractDeadlineMs: number | undefined;
 }
 
+/** What a task gets from the one that it is a part of. */
+export interface Above {
+  readonly place: Place;
+  /** Its share of what may be used up; undefined for no bound. */
+  readonly spend: SpendBudget | undefined;
+}
+
 /** A task as its creation fixes it, before the first event of its log. */
-export function draftedTask(id: string, draft: TaskDraft, admission: Admission, nowMs: number): Task {
-  const { contractDeadlineMs } = admission;
-  const availableMs = contractDeadlineMs === undefined ? undefined : Math.max(1, contractDeadlineMs - nowMs);
+export function draftedTask(
+  id: string,
+  draft: TaskDraft,
+  admission: Admission,
+  nowMs: number,
+  above?: Above,
+): Task {
+  const deadlineMs = Math.min(
+    admission.contractDeadlineMs ?? Number.POSITIVE_INFINITY,
+    above?.place.deadlineMs ?? Number.POSITIVE_INFINITY,
+  );
+  const availableMs = Math.max(1, deadlineMs - nowMs);
+  const spend = above === undefined ? draft.spend : above.spend;
   const limits = limitsInForce(draft.limits, availableMs);
   const totalMs = limits.total === undefined ? 0 : durationMs(limits.total);
   return create(TaskSchema, {
     id,
     externalId: draft.externalId,
-    correlationId: draft.correlationId || id,
+    correlationId: draft.correlationId || (above?.place.correlationId ?? id),
     delegator: admission.delegator,
     agentId: admission.agentId,
     capabilityId: admission.capabilityId,
@@ -49,18 +75,31 @@ export function draftedTask(id: string, draft: TaskDraft, admission: Admission, 
     contractId: draft.contractId,
     delegationId: admission.delegationId,
     expireTime: toTimestamp(nowMs + totalMs),
+    parentTaskId: above?.place.parentTaskId ?? "",
+    rootTaskId: above?.place.rootTaskId ?? id,
+    depth: above?.place.depth ?? 0,
+    priority: draft.priority,
+    overseerId: admission.overseerId,
+    ...(spend && { spend }),
   });
 }
 
 /** A new task with the first event of its log. */
-export function newTask(id: string, draft: TaskDraft, admission: Admission, nowMs: number): Advance {
+export function newTask(
+  id: string,
+  draft: TaskDraft,
+  admission: Admission,
+  nowMs: number,
+  above?: Above,
+): Advance {
   const record: TaskRecord = {
-    task: draftedTask(id, draft, admission, nowMs),
+    task: draftedTask(id, draft, admission, nowMs, above),
     agentPrincipal: admission.agentPrincipal,
     epoch: 0,
     hold: undefined,
     queuedMs: nowMs,
     settled: undefined,
+    overseerPrincipal: admission.overseerPrincipal,
     outputSchema: admission.outputSchema,
   };
   const value = create(TaskCreatedSchema, { delegator: admission.delegator, agentId: admission.agentId });

@@ -27,6 +27,8 @@ export interface TaskRecord {
   readonly queuedMs: number;
   /** How the last hold that a worker itself ended was ended, and its epoch; repeating that call is answered again. */
   readonly settled: { readonly by: Settlement; readonly epoch: number } | undefined;
+  /** The key of the overseer; empty for one without a key, and where there is no overseer. */
+  readonly overseerPrincipal: string;
   /** Names the schema that outputs have to fit; empty for none. */
   readonly outputSchema: string;
 }

@@ -12,7 +12,9 @@ export type Actor =
   /** The time limits. */
   | "clock"
   /** The token that the work runs under. */
-  | "authority";
+  | "authority"
+  /** The task that it is a part of. */
+  | "parent";
 
 export interface Transition {
   readonly from: TaskStatus;
@@ -53,7 +55,7 @@ export const TRANSITIONS: readonly Transition[] = [
   { from: RUNNING, to: COMPLETED, by: ["worker"] },
   ...OPEN_STATUSES.flatMap((from): Transition[] => [
     { from, to: FAILED, by: ["worker", "overseer", "clock"] },
-    { from, to: CANCELLED, by: ["delegator"] },
+    { from, to: CANCELLED, by: ["delegator", "parent"] },
     { from, to: EXPIRED, by: ["clock"] },
     { from, to: REVOKED, by: ["authority"] },
   ]),

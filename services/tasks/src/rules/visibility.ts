@@ -17,13 +17,23 @@ export function isDelegate(viewer: Viewer, { agentPrincipal }: TaskRecord): bool
   return viewer.mayActFor(agentPrincipal);
 }
 
+/** Whether the viewer decides on the task's results. */
+export function isOverseer(viewer: Viewer, { task, overseerPrincipal }: TaskRecord): boolean {
+  return task.overseerId !== "" && viewer.mayActFor(overseerPrincipal);
+}
+
+/** Whether the viewer may see the task at all. */
+export function isVisible(viewer: Viewer, record: TaskRecord): boolean {
+  return isDelegator(viewer, record) || isDelegate(viewer, record) || isOverseer(viewer, record);
+}
+
 /**
- * Refuses who is neither the task's delegator nor its delegate.
+ * Refuses who is neither the task's delegator nor its delegate nor its overseer.
  *
  * @throws DeputeError TASK_NOT_FOUND: what is not the caller's looks like what does not exist
  */
 export function requireVisible(viewer: Viewer, record: TaskRecord): void {
-  if (!isDelegator(viewer, record) && !isDelegate(viewer, record)) throw taskNotFound(record.task.id);
+  if (!isVisible(viewer, record)) throw taskNotFound(record.task.id);
 }
 
 /**

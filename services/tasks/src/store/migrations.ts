@@ -106,8 +106,51 @@ CREATE TABLE task_commands (
 CREATE INDEX task_commands_by_task ON task_commands (task_id);
 `;
 
-/** The tables of the tasks service. Status 1 is TASK_STATUS_PENDING. */
+// What stands for itself, has no overseer and no bound costs nothing in these.
+const TREES = `
+ALTER TABLE tasks ADD COLUMN parent_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE tasks ADD COLUMN root_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE tasks ADD COLUMN urgency BIGINT NOT NULL DEFAULT 9;
+ALTER TABLE tasks ADD COLUMN overseer_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE tasks ADD COLUMN overseer_principal TEXT NOT NULL DEFAULT '';
+DROP INDEX tasks_queue;
+DROP INDEX tasks_queue_by_capability;
+CREATE INDEX tasks_queue ON tasks (agent_id, urgency, create_ms, task_id) WHERE status = 1;
+CREATE INDEX tasks_queue_by_capability ON tasks (agent_id, capability_id, urgency, create_ms, task_id)
+  WHERE status = 1;
+CREATE INDEX tasks_by_parent ON tasks (parent_id, create_ms, task_id) WHERE parent_id <> '';
+CREATE INDEX tasks_open_by_parent ON tasks (parent_id) WHERE parent_id <> '' AND next_deadline_ms IS NOT NULL;
+CREATE INDEX tasks_open_by_root ON tasks (root_id) WHERE parent_id <> '' AND next_deadline_ms IS NOT NULL;
+CREATE INDEX tasks_in_review ON tasks (overseer_id, create_ms, task_id) WHERE status = 6;
+CREATE INDEX tasks_held_by_agent ON tasks (agent_id) WHERE holder IS NOT NULL;
+
+CREATE TABLE task_results (
+  task_id TEXT PRIMARY KEY,
+  result BLOB NOT NULL
+);
+
+CREATE TABLE task_spend (
+  task_id TEXT PRIMARY KEY,
+  max_tokens BIGINT,
+  max_cost BIGINT,
+  reserved_tokens BIGINT NOT NULL,
+  reserved_cost BIGINT NOT NULL,
+  spent_tokens BIGINT NOT NULL,
+  spent_cost BIGINT NOT NULL,
+  attempt_tokens BIGINT NOT NULL,
+  attempt_cost BIGINT NOT NULL
+);
+
+CREATE TABLE delegate_limits (
+  agent_id TEXT PRIMARY KEY,
+  max_held BIGINT NOT NULL,
+  draining BIGINT NOT NULL
+);
+`;
+
+/** The tables of the tasks service. Status 1 is TASK_STATUS_PENDING, 6 TASK_STATUS_IN_REVIEW. */
 export const MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "tasks", sql: TASKS },
   { id: 2, name: "interruptions", sql: INTERRUPTIONS },
+  { id: 3, name: "trees", sql: TREES },
 ];

@@ -3,8 +3,9 @@ import { expect, test } from "vitest";
 import { tasksUnderBlock } from "./block-rows.ts";
 import { readEvents } from "./event-rows.ts";
 import { MIGRATIONS } from "./migrations.ts";
-import { countHeld, waitingTasks } from "./queue-rows.ts";
+import { countHeld, countHeldByAgent, waitingTasks } from "./queue-rows.ts";
 import { dueTasks, earliestDeadline, findByExternalId, listTasks, readTask } from "./task-rows.ts";
+import { countChildren, countOpenInTree, listChildren, listInReview, openChildren } from "./tree-rows.ts";
 
 const list = { delegator: "d", agentId: "", correlationId: "", statuses: [] };
 const place = { createMs: 1, taskId: "t" };
@@ -30,6 +31,12 @@ test.each<[string, (tx: ReadTx) => Promise<unknown>, string]>([
     (tx) => listTasks(tx, { ...list, correlationId: "c" }, place, 9),
     "tasks_by_correlation",
   ],
+  ["open parts of a task", (tx) => openChildren(tx, "t"), "tasks_open_by_parent"],
+  ["how many parts a task has", (tx) => countChildren(tx, "t"), "tasks_by_parent"],
+  ["how many are open in a tree", (tx) => countOpenInTree(tx, "t"), "tasks_open_by_root"],
+  ["the rest of a task's parts", (tx) => listChildren(tx, "t", place, 9), "tasks_by_parent"],
+  ["the rest of the reviews", (tx) => listInReview(tx, "a", place, 9), "tasks_in_review"],
+  ["what an agent holds", (tx) => countHeldByAgent(tx, "a"), "tasks_held_by_agent"],
   ["events after a cursor", (tx) => readEvents(tx, "t", 5n, 9), "sequence>?"],
   ["tasks under a block", (tx) => tasksUnderBlock(tx, "b", 9), "revocation_id=?"],
 ])("%s is found by an index, in its order", async (_name, query, index) => {

@@ -1,5 +1,5 @@
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
-import type { ReadTx } from "@depute/store";
+import type { ReadTx, WriteTx } from "@depute/store";
 
 /** What a worker takes. */
 export interface QueueFilter {
@@ -10,13 +10,17 @@ export interface QueueFilter {
 
 interface Waiting {
   task_id: string;
+  urgency: number;
   create_ms: number;
 }
 
 // Written into the statement: a partial index is used only when its condition stands there.
 const WAITING = `status = ${TaskStatus.PENDING} AND queued_ms <= ? AND next_deadline_ms > ?`;
 
-/** Ids of tasks that wait for this worker, may be taken by now, and whose time has not passed, oldest first. */
+/**
+ * Ids of tasks that wait for this worker, may be taken by now, and whose time has not passed: by priority, then oldest
+ * first.
+ */
 export async function waitingTasks(
   tx: ReadTx,
   { agentId, capabilityIds }: QueueFilter,
@@ -25,8 +29,8 @@ export async function waitingTasks(
 ): Promise<string[]> {
   if (capabilityIds.length === 0) {
     const rows = await tx.all<Waiting>(
-      `SELECT task_id, create_ms FROM tasks WHERE agent_id = ? AND ${WAITING}
-       ORDER BY create_ms, task_id LIMIT ?`,
+      `SELECT task_id, urgency, create_ms FROM tasks WHERE agent_id = ? AND ${WAITING}
+       ORDER BY urgency, create_ms, task_id LIMIT ?`,
       [agentId, nowMs, nowMs, limit],
     );
     return rows.map((row) => row.task_id);
@@ -35,14 +39,14 @@ export async function waitingTasks(
   for (const capabilityId of new Set(capabilityIds)) {
     found.push(
       ...(await tx.all<Waiting>(
-        `SELECT task_id, create_ms FROM tasks WHERE agent_id = ? AND capability_id = ? AND ${WAITING}
-         ORDER BY create_ms, task_id LIMIT ?`,
+        `SELECT task_id, urgency, create_ms FROM tasks WHERE agent_id = ? AND capability_id = ? AND ${WAITING}
+         ORDER BY urgency, create_ms, task_id LIMIT ?`,
         [agentId, capabilityId, nowMs, nowMs, limit],
       )),
     );
   }
   return found
-    .sort((a, b) => a.create_ms - b.create_ms || (a.task_id < b.task_id ? -1 : 1))
+    .sort((a, b) => a.urgency - b.urgency || a.create_ms - b.create_ms || (a.task_id < b.task_id ? -1 : 1))
     .slice(0, limit)
     .map((row) => row.task_id);
 }
@@ -50,5 +54,45 @@ export async function waitingTasks(
 /** How many tasks a stream holds. */
 export async function countHeld(tx: ReadTx, holder: string): Promise<number> {
   const row = await tx.get<{ held: number }>("SELECT count(*) AS held FROM tasks WHERE holder = ?", [holder]);
+  return row?.held ?? 0;
+}
+
+/** What an agent bounds its work by. */
+export interface DelegateLimitsRow {
+  /** Tasks that its workers may hold together; 0 for no bound. */
+  readonly maxHeld: number;
+  /** Whether nothing is handed out. */
+  readonly draining: boolean;
+}
+
+export async function readDelegateLimits(
+  tx: ReadTx,
+  agentId: string,
+): Promise<DelegateLimitsRow | undefined> {
+  const row = await tx.get<{ max_held: number; draining: number }>(
+    "SELECT max_held, draining FROM delegate_limits WHERE agent_id = ?",
+    [agentId],
+  );
+  return row && { maxHeld: row.max_held, draining: row.draining === 1 };
+}
+
+export async function writeDelegateLimits(
+  tx: WriteTx,
+  agentId: string,
+  { maxHeld, draining }: DelegateLimitsRow,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO delegate_limits (agent_id, max_held, draining) VALUES (?, ?, ?)
+     ON CONFLICT (agent_id) DO UPDATE SET max_held = excluded.max_held, draining = excluded.draining`,
+    [agentId, maxHeld, draining ? 1 : 0],
+  );
+}
+
+/** How many tasks all workers of an agent hold. */
+export async function countHeldByAgent(tx: ReadTx, agentId: string): Promise<number> {
+  const row = await tx.get<{ held: number }>(
+    "SELECT count(*) AS held FROM tasks WHERE agent_id = ? AND holder IS NOT NULL",
+    [agentId],
+  );
   return row?.held ?? 0;
 }

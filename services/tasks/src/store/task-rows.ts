@@ -1,8 +1,11 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Task, TaskSchema, type TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
-import type { ReadTx, WriteTx } from "@depute/store";
+import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
 import { nextDeadline } from "../rules/limits.ts";
 import type { Settlement, TaskRecord } from "../rules/record.ts";
+
+/** The store counts from the highest priority, so that the first in the queue is the smallest. */
+const MOST_URGENT = 9;
 
 /** What a new task is stored with beside its record. */
 export interface NewTaskColumns {
@@ -21,11 +24,12 @@ interface TaskRow {
   attempt_deadline_ms: number | null;
   settled_by: string | null;
   settled_epoch: number | null;
+  overseer_principal: string;
 }
 
 const COLUMNS =
   "task, agent_principal, output_schema, queued_ms, epoch, holder, lease_expire_ms, attempt_deadline_ms, " +
-  "settled_by, settled_epoch";
+  "settled_by, settled_epoch, overseer_principal";
 
 /** A task's record; undefined when there is none. */
 export async function readTask(tx: ReadTx, taskId: string): Promise<TaskRecord | undefined> {
@@ -33,10 +37,26 @@ export async function readTask(tx: ReadTx, taskId: string): Promise<TaskRecord |
   return row && toRecord(row);
 }
 
-/** The id and draft digest of the task that a delegator gave this id of its own. */
+/** Records with their positions, by the rest of a statement; only for conditions that an index answers. */
+export async function readRecords(
+  tx: ReadTx,
+  where: string,
+  params: readonly SqlValue[],
+): Promise<{ record: TaskRecord; position: ListPosition }[]> {
+  const rows = await tx.all<TaskRow & { task_id: string; create_ms: number }>(
+    `SELECT task_id, create_ms, ${COLUMNS} FROM tasks WHERE ${where}`,
+    params,
+  );
+  return rows.map((row) => ({
+    record: toRecord(row),
+    position: { createMs: row.create_ms, taskId: row.task_id },
+  }));
+}
+
+/** The id, draft digest and status of the task that a delegator gave this id of its own. */
 export async function findByExternalId(tx: ReadTx, delegator: string, externalId: string) {
-  return tx.get<{ task_id: string; draft_digest: string }>(
-    "SELECT task_id, draft_digest FROM tasks WHERE delegator = ? AND external_id = ? AND external_id <> ''",
+  return tx.get<{ task_id: string; draft_digest: string; status: TaskStatus }>(
+    "SELECT task_id, draft_digest, status FROM tasks WHERE delegator = ? AND external_id = ? AND external_id <> ''",
     [delegator, externalId],
   );
 }
@@ -45,8 +65,9 @@ export async function insertTask(tx: WriteTx, record: TaskRecord, columns: NewTa
   const { task } = record;
   await tx.run(
     `INSERT INTO tasks (task_id, delegator, external_id, draft_digest, correlation_id, agent_id, agent_principal,
-       capability_id, output_schema, create_ms, status, last_sequence, queued_ms, epoch, next_deadline_ms, task)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       capability_id, output_schema, create_ms, status, last_sequence, queued_ms, epoch, next_deadline_ms, task,
+       parent_id, root_id, urgency, overseer_id, overseer_principal)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       task.id,
       task.delegator,
@@ -64,8 +85,18 @@ export async function insertTask(tx: WriteTx, record: TaskRecord, columns: NewTa
       record.epoch,
       nextDeadline(record)?.atMs ?? null,
       toBlob(task),
+      task.parentTaskId,
+      task.rootTaskId,
+      MOST_URGENT - task.priority,
+      task.overseerId,
+      record.overseerPrincipal,
     ],
   );
+}
+
+/** Takes a task's external id away, so that another can have it. What the task itself says of it stays. */
+export async function freeExternalId(tx: WriteTx, taskId: string): Promise<void> {
+  await tx.run("UPDATE tasks SET external_id = '' WHERE task_id = ?", [taskId]);
 }
 
 /**
@@ -188,6 +219,7 @@ function toRecord(row: TaskRow): TaskRecord {
     task: fromBinary(TaskSchema, row.task),
     agentPrincipal: row.agent_principal,
     outputSchema: row.output_schema,
+    overseerPrincipal: row.overseer_principal,
     queuedMs: row.queued_ms,
     epoch: row.epoch,
     hold:

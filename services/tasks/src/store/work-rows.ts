@@ -1,5 +1,6 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
+import { type TaskCompleted, TaskCompletedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import type { ReadTx, WriteTx } from "@depute/store";
 
 /** What was saved for another attempt to go on from. */
@@ -68,4 +69,24 @@ export async function insertProvidedInput(
 export async function deleteWorkState(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("DELETE FROM task_checkpoints WHERE task_id = ?", [taskId]);
   await tx.run("DELETE FROM task_provided_inputs WHERE task_id = ?", [taskId]);
+  await deleteHeldResult(tx, taskId);
+}
+
+/** The result that is held for review. */
+export async function readHeldResult(tx: ReadTx, taskId: string): Promise<TaskCompleted | undefined> {
+  const row = await tx.get<{ result: Uint8Array }>("SELECT result FROM task_results WHERE task_id = ?", [
+    taskId,
+  ]);
+  return row && fromBinary(TaskCompletedSchema, row.result);
+}
+
+export async function insertHeldResult(tx: WriteTx, taskId: string, result: TaskCompleted): Promise<void> {
+  await tx.run("INSERT INTO task_results (task_id, result) VALUES (?, ?)", [
+    taskId,
+    toBinary(TaskCompletedSchema, result),
+  ]);
+}
+
+export async function deleteHeldResult(tx: WriteTx, taskId: string): Promise<void> {
+  await tx.run("DELETE FROM task_results WHERE task_id = ?", [taskId]);
 }

@@ -4,8 +4,12 @@ import { join } from "node:path";
 import { type Client, type ConnectRouter, createClient } from "@connectrpc/connect";
 import { createBus } from "@depute/bus";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
-import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { ManualClock } from "@depute/core";
+import {
+  type Assignment,
+  type Lease,
+  WorkerService,
+} from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { ManualClock, newId } from "@depute/core";
 import {
   type Authority,
   type Binding,
@@ -15,6 +19,7 @@ import {
   type Right,
   type ServiceDeps,
 } from "@depute/service";
+import { claim } from "../claim.ts";
 import { taskService } from "../handlers/task-service.ts";
 import { workerService } from "../handlers/worker-service.ts";
 import { openRuntime, type Runtime } from "../runtime.ts";
@@ -81,7 +86,10 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
       publicUrl: "http://127.0.0.1",
       stopping: stopping.signal,
     };
-    const runtime = await openRuntime(deps, 1000);
+    const runtime = await openRuntime(deps, {
+      pollMs: 1000,
+      treeLimits: { maxDepth: 2, maxChildren: 2, maxOpen: 4 },
+    });
     const routes = (router: ConnectRouter) => {
       router.service(TaskService, taskService(runtime.context));
       router.service(WorkerService, workerService(runtime.context));
@@ -136,4 +144,19 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
 /** Call options of a caller. */
 export function as(principal: string) {
   return { headers: { as: principal } };
+}
+
+/** Hands the agent the first of what waits for it; throws when nothing does. */
+export async function take({ runtime }: Bench, agentId: string): Promise<Assignment & { lease: Lease }> {
+  const stream = { agentId, worker: "w", capacity: 1, capabilityIds: [], holder: newId() };
+  const [assignment] = await claim(runtime.context.engine, stream, 1);
+  if (assignment?.lease === undefined) throw new Error("nothing to do");
+  return { ...assignment, lease: assignment.lease };
+}
+
+/** As {@link take}, and begins. */
+export async function begin(bench: Bench, agentId: string, options = {}): Promise<Lease> {
+  const { lease } = await take(bench, agentId);
+  await bench.workers.startAssignment({ lease }, options);
+  return lease;
 }

@@ -2,6 +2,7 @@ import { create, fromJson, toJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { type Task, TaskSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { ReviewDecision } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerDirective } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { reasonName } from "@depute/core";
 import { reasonOf } from "@depute/service";
@@ -24,6 +25,20 @@ export interface Model {
 type Command = fc.AsyncCommand<Model, Bench>;
 
 const OUTPUT = fromJson(ValueSchema, { words: 3 });
+
+const MODEL_DRAFT = { limits: limits(MODEL_LIMITS), retry: { maxAttempts: MODEL_ATTEMPTS } };
+
+const DELEGATOR_CALLS: DelegatorCall[] = [
+  "cancel",
+  "interrupt",
+  "resume",
+  "resume",
+  "answer",
+  "answer",
+  "approve",
+  "send back",
+  "turn down",
+];
 
 const WORK: fc.Arbitrary<Command> = fc
   .tuple(
@@ -49,15 +64,19 @@ const WORK: fc.Arbitrary<Command> = fc
 
 /** Every kind of thing that clients, workers, clocks and processes do. */
 export const COMMANDS: fc.Arbitrary<Command>[] = [
-  fc.boolean().map((again) => command(`create${again ? " twice" : ""}`, (m, b) => createTask(m, b, again))),
+  fc
+    .tuple(fc.boolean(), fc.boolean())
+    .map(([again, reviewed]) =>
+      command(`create${again ? " twice" : ""}${reviewed ? " reviewed" : ""}`, (m, b) =>
+        createTask(m, b, again, reviewed),
+      ),
+    ),
+  fc.nat(3).map((back) => command(`part of ${back}`, (m, b) => createPart(m, b, back))),
   fc.integer({ min: 1, max: 3 }).map((limit) => command(`claim ${limit}`, (m, b) => claimTasks(m, b, limit))),
   // Most of what happens is the work itself.
   ...[1, 2, 3, 4].map(() => WORK),
   fc
-    .tuple(
-      fc.constantFrom<DelegatorCall>("cancel", "interrupt", "resume", "resume", "answer", "answer"),
-      fc.nat(3),
-    )
+    .tuple(fc.constantFrom<DelegatorCall>(...DELEGATOR_CALLS), fc.nat(3))
     .map(([call, back]) => command(`${call} ${back}`, (m, b) => callDelegator(m, b, call, back))),
   fc
     .constantFrom(1, 1000, 4999, 5000, 9000, 21_000)
@@ -69,13 +88,34 @@ function command(name: string, run: (model: Model, bench: Bench) => Promise<void
   return { check: () => true, run, toString: () => name };
 }
 
-async function createTask(model: Model, bench: Bench, again: boolean): Promise<void> {
+async function createTask(model: Model, bench: Bench, again: boolean, reviewed: boolean): Promise<void> {
   const requestId = `request ${++model.created}`;
-  const draft = draftOf({ limits: limits(MODEL_LIMITS), retry: { maxAttempts: MODEL_ATTEMPTS } });
+  const draft = draftOf({ ...MODEL_DRAFT, description: requestId });
+  const agent = bench.fakes.agents.get("worker");
+  if (reviewed && agent !== undefined) agent.overseer = "bob";
   const { task } = await bench.tasks.createTask({ requestId, draft });
+  if (agent !== undefined) delete agent.overseer;
   const taskId = task?.id ?? "";
-  model.tasks.set(taskId, new ModelTask(bench.clock.now()));
+  model.tasks.set(taskId, new ModelTask(bench.clock.now(), reviewed));
   if (again) expect((await bench.tasks.createTask({ requestId, draft })).task?.id).toBe(taskId);
+}
+
+async function createPart(model: Model, bench: Bench, back: number): Promise<void> {
+  const [parentTaskId, parent] = pick(model, back);
+  if (parentTaskId === undefined || parent === undefined) return;
+  const requestId = `request ${++model.created}`;
+  const draft = draftOf({ ...MODEL_DRAFT, description: requestId, parentTaskId });
+  let taskId = "";
+  const created = bench.tasks.createTask({ requestId, draft }).then(({ task }) => {
+    taskId = task?.id ?? "";
+  });
+  expect(await outcomeOf(created), "part").toBe(parent.mayGrow);
+  if (taskId !== "") model.tasks.set(taskId, new ModelTask(bench.clock.now(), false, parent));
+}
+
+/** The task that was created so many before the last one. */
+function pick(model: Model, back: number): [string, ModelTask] | [] {
+  return [...model.tasks].at(-1 - (back % Math.max(1, model.tasks.size))) ?? [];
 }
 
 async function claimTasks(model: Model, bench: Bench, limit: number): Promise<void> {
@@ -125,7 +165,7 @@ function checkpointOf({ log }: ModelTask) {
 }
 
 async function callDelegator(model: Model, bench: Bench, call: DelegatorCall, back: number): Promise<void> {
-  const [taskId, task] = [...model.tasks].at(-1 - (back % Math.max(1, model.tasks.size))) ?? [];
+  const [taskId, task] = pick(model, back);
   if (taskId === undefined || task === undefined) return;
   const { tasks } = bench;
   const requestId = `command ${++model.created}`;
@@ -133,6 +173,9 @@ async function callDelegator(model: Model, bench: Bench, call: DelegatorCall, ba
     cancel: () => tasks.cancelTask({ taskId }),
     interrupt: () => tasks.suspendTask({ taskId }),
     resume: () => tasks.resumeTask({ taskId, requestId }),
+    approve: () => tasks.decideReview({ taskId, requestId, decision: ReviewDecision.APPROVED }),
+    "send back": () => tasks.decideReview({ taskId, requestId, decision: ReviewDecision.CHANGES_REQUESTED }),
+    "turn down": () => tasks.decideReview({ taskId, requestId, decision: ReviewDecision.REJECTED }),
     answer: () => tasks.provideInput({ taskId, requestId, input: OUTPUT }),
   };
   expect(await outcomeOf(calls[call]()), call).toBe(task.delegate(call, bench.clock.now()));
@@ -170,7 +213,9 @@ export async function checkAll(model: Model, bench: Bench): Promise<void> {
     if (task === undefined) throw new Error("no task");
     expect(task.status).toBe(expected.status);
     expect(task.attempt).toBe(expected.attempt);
-    expect(toJson(TaskSchema, fold(task, events))).toEqual(toJson(TaskSchema, task));
+    const { output: held, usage: _usage, ...told } = task;
+    const shown = task.status === TaskStatus.IN_REVIEW ? told : { ...told, ...(held && { output: held }) };
+    expect(toJson(TaskSchema, fold(task, events))).toEqual(toJson(TaskSchema, shown));
   }
 }
 
@@ -187,6 +232,11 @@ function fold(task: Task, events: readonly TaskEvent[]): Task {
     description: task.description,
     contractId: task.contractId,
     delegationId: task.delegationId,
+    parentTaskId: task.parentTaskId,
+    rootTaskId: task.rootTaskId,
+    depth: task.depth,
+    priority: task.priority,
+    overseerId: task.overseerId,
   });
   const { input, budget, limits: inForce, retry, expireTime } = task;
   Object.assign(fixed, { input, budget, limits: inForce, retry, expireTime });

@@ -35,7 +35,7 @@ const json = (value: unknown) => new TextEncoder().encode(JSON.stringify(value))
 
 /** The services that tasks asks, as far as it asks them. A schema is `{"type": ...}`; a token is a word. */
 export class Fakes {
-  readonly agents = new Map<string, { principal: string; active: boolean }>([
+  readonly agents = new Map<string, { principal: string; active: boolean; overseer?: string }>([
     ["worker", { principal: "", active: true }],
     ["bob", { principal: BOB, active: true }],
     ["gone", { principal: "", active: false }],
@@ -88,7 +88,9 @@ export class Fakes {
         throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: id } });
       }
       const status = agent.active ? AgentStatus.ACTIVE : AgentStatus.REMOVED;
-      return { agent: { id, principal: agent.principal, status } };
+      const overseer = { case: "overseerId", value: agent.overseer ?? "" } as const;
+      const manifest = agent.overseer === undefined ? {} : { manifest: { id, overseer } };
+      return { agent: { id, principal: agent.principal, status, ...manifest } };
     });
     router.rpc(DiscoveryService.method.resolveCapability, ({ capabilityId, hash }) => {
       this.#present("registry");

@@ -1,17 +1,7 @@
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 
-const {
-  PENDING,
-  ACCEPTED,
-  RUNNING,
-  SUSPENDED,
-  INPUT_REQUIRED,
-  COMPLETED,
-  REJECTED,
-  FAILED,
-  CANCELLED,
-  EXPIRED,
-} = TaskStatus;
+const { PENDING, ACCEPTED, RUNNING, SUSPENDED, INPUT_REQUIRED, IN_REVIEW } = TaskStatus;
+const { COMPLETED, REJECTED, FAILED, CANCELLED, EXPIRED } = TaskStatus;
 
 /** The limits of the model's tasks, milliseconds. */
 export const MODEL_LIMITS = { total: 60_000, queue: 20_000, attempt: 15_000, heartbeat: 5000 };
@@ -34,7 +24,18 @@ export type WorkerCall =
   | "ask";
 
 /** What a delegator does to a task that is there. */
-export type DelegatorCall = "cancel" | "interrupt" | "resume" | "answer";
+export type DelegatorCall =
+  | "cancel"
+  | "interrupt"
+  | "resume"
+  | "answer"
+  // An overseer's, but for that.
+  | "approve"
+  | "send back"
+  | "turn down";
+
+/** How large the model's trees grow. */
+export const MODEL_TREE = { maxDepth: 2, maxChildren: 2 };
 
 /**
  * A task as it should behave, written from the description of the life cycle alone: one variable for each thing that
@@ -54,9 +55,27 @@ export class ModelTask {
   #interrupted = false;
   #askedMs = 0;
 
-  constructor(nowMs: number) {
-    this.#endsMs = nowMs + MODEL_LIMITS.total;
+  readonly #children: ModelTask[] = [];
+  readonly #depth: number;
+  readonly #isReviewed: boolean;
+
+  constructor(nowMs: number, isReviewed = false, parent?: ModelTask) {
+    this.#endsMs = Math.min(nowMs + MODEL_LIMITS.total, parent?.mustEndMs ?? Number.POSITIVE_INFINITY);
+    this.#depth = parent === undefined ? 0 : parent.#depth + 1;
+    this.#isReviewed = isReviewed;
+    if (parent !== undefined) parent.#children.push(this);
     this.#waitsUntilMs = nowMs + MODEL_LIMITS.queue;
+  }
+
+  get mustEndMs(): number {
+    return this.#endsMs;
+  }
+
+  /** Why it can have no further part; "ok" when it can. */
+  get mayGrow(): string {
+    if (this.over) return "TASK_STATE_CONFLICT";
+    const full = this.#depth >= MODEL_TREE.maxDepth || this.#children.length >= MODEL_TREE.maxChildren;
+    return full ? "LIMIT_EXCEEDED" : "ok";
   }
 
   get over(): boolean {
@@ -73,6 +92,8 @@ export class ModelTask {
   }
 
   passTime(nowMs: number): void {
+    // What its own time ended was not ended by the whole.
+    for (const child of this.#children) child.passTime(nowMs);
     while (!this.over) {
       const next = Math.min(this.#endsMs, this.#patienceEndsMs());
       if (next > nowMs) return;
@@ -113,6 +134,19 @@ export class ModelTask {
         this.#waitsUntilMs = nowMs + MODEL_LIMITS.queue;
         this.#become(PENDING);
         return "ok";
+      case "approve":
+      case "send back":
+      case "turn down":
+        if (!this.#isReviewed) return "CALLER_NOT_ALLOWED";
+        if (status !== IN_REVIEW) return "TASK_STATE_CONFLICT";
+        if (call === "approve") this.#become(COMPLETED);
+        if (call === "turn down") this.#become(FAILED);
+        if (call === "send back") {
+          this.attempt--;
+          this.#waitsUntilMs = nowMs + MODEL_LIMITS.queue;
+          this.#become(PENDING);
+        }
+        return "ok";
       case "answer":
         if (status !== INPUT_REQUIRED) return "TASK_STATE_CONFLICT";
         this.#attemptUntilMs += nowMs - this.#askedMs;
@@ -141,7 +175,7 @@ export class ModelTask {
         return "ok";
       case "complete":
         if (!running) return "TASK_STATE_CONFLICT";
-        this.#settle("complete", COMPLETED);
+        this.#settle("complete", this.#isReviewed ? IN_REVIEW : COMPLETED);
         return "ok";
       case "checkpoint":
         if (this.status === ACCEPTED) return "TASK_STATE_CONFLICT";
@@ -195,5 +229,6 @@ export class ModelTask {
     this.status = status;
     this.log.push(status);
     if (!this.held) this.#interrupted = false;
+    if (this.over) for (const child of this.#children) if (!child.over) child.#become(CANCELLED);
   }
 }

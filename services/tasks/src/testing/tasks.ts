@@ -20,6 +20,8 @@ export const ADMISSION: Admission = {
   outputSchema: "",
   delegationId: "",
   contractDeadlineMs: undefined,
+  overseerId: "",
+  overseerPrincipal: "",
 };
 
 /** Limits in milliseconds. */

@@ -1,0 +1,148 @@
+import { create } from "@bufbuild/protobuf";
+import { SpendBudgetSchema, TaskUsageSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { DeputeError } from "@depute/core";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  type Account,
+  boundsOf,
+  changeLimit,
+  endAttempt,
+  endChild,
+  left,
+  noteAttempt,
+  openAccount,
+  reserve,
+  UNITS,
+} from "./spend.ts";
+
+const budget = (tokens?: number, cost?: number) =>
+  create(SpendBudgetSchema, {
+    ...(tokens === undefined ? {} : { maxTokens: BigInt(tokens) }),
+    ...(cost === undefined ? {} : { maxCostMicrocents: BigInt(cost) }),
+  });
+const account = (tokens?: number, cost?: number) => openAccount(boundsOf(budget(tokens, cost)));
+const usage = (tokensUsed: number, cost = 0) =>
+  create(TaskUsageSchema, { tokensUsed, costMicrocents: BigInt(cost) });
+
+describe("a part's share", () => {
+  test("is set aside from what the whole has left", () => {
+    const { parent, limit } = reserve(account(100, 50), budget(30, 20));
+    expect(limit).toEqual({ tokens: 30, cost: 20 });
+    expect(left(parent)).toEqual({ tokens: 70, cost: 30 });
+  });
+
+  test("is all that is left, of what the part does not bound", () => {
+    const { parent, limit } = reserve(account(100), undefined);
+    expect(limit).toEqual({ tokens: 100, cost: Number.POSITIVE_INFINITY });
+    expect(left(parent).tokens).toBe(0);
+  });
+
+  test.each([
+    ["more than is left", account(100), budget(101), { needed: "101", allowed: "100", unit: "tokens" }],
+    [
+      "anything of nothing",
+      account(undefined, 0),
+      undefined,
+      { needed: "1", allowed: "0", unit: "microcents" },
+    ],
+  ])("is refused when it is %s", (_name, parent, asked, metadata) => {
+    expect(() => reserve(parent, asked)).toThrow(expect.objectContaining({ metadata }));
+  });
+
+  test("comes back, but for what it used", () => {
+    const { parent, limit } = reserve(account(100), budget(30));
+    const child = endAttempt(noteAttempt(openAccount(limit), usage(12)).account);
+    expect(left(endChild(parent, child)).tokens).toBe(88);
+  });
+});
+
+test("an attempt that used more than is left holds all that was left, and says so", () => {
+  const { account: after, over } = noteAttempt(account(10), usage(11));
+  expect(over).toEqual({ unit: "tokens", needed: 11, allowed: 10 });
+  expect(left(after).tokens).toBe(0);
+});
+
+test.each([
+  ["more, from the parent", 30, 50, 20, undefined],
+  ["less, back to the parent", 30, 10, 80, undefined],
+  ["more than the parent has", 30, 101, 0, { needed: "101", allowed: "100", unit: "tokens" }],
+])("another limit: %s", (_name, first, then, parentLeft, metadata) => {
+  const shared = reserve(account(100), budget(first));
+  const change = () => changeLimit(openAccount(shared.limit), budget(then), shared.parent);
+  if (metadata !== undefined) expect(change).toThrow(expect.objectContaining({ metadata }));
+  else {
+    const { parent } = change();
+    expect(parent && 100 - left(parent).tokens).toBe(then);
+    expect(parentLeft).toBeDefined();
+  }
+});
+
+test("no tree uses more than its root was given, whatever is created, used, ended and changed in it", () => {
+  const step = fc.record({
+    kind: fc.constantFrom("child", "use", "end", "change"),
+    at: fc.nat(20),
+    tokens: fc.option(fc.nat(60), { nil: undefined }),
+    cost: fc.option(fc.nat(60), { nil: undefined }),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      interface Node {
+        account: Account;
+        parent: Node | undefined;
+        open: boolean;
+        used: { tokens: number; cost: number };
+      }
+      const root: Node = {
+        account: account(100, 100),
+        parent: undefined,
+        open: true,
+        used: { tokens: 0, cost: 0 },
+      };
+      const nodes = [root];
+      const attempt = (change: () => void) => {
+        try {
+          change();
+        } catch (error) {
+          expect(error).toBeInstanceOf(DeputeError);
+        }
+      };
+      for (const { kind, at, tokens, cost } of steps) {
+        const node = nodes[at % nodes.length];
+        if (node === undefined || !node.open) continue;
+        attempt(() => {
+          if (kind === "child") {
+            const { parent, limit } = reserve(node.account, budget(tokens, cost));
+            node.account = parent;
+            const used = { tokens: 0, cost: 0 };
+            nodes.push({ account: openAccount(limit), parent: node, open: true, used });
+          } else if (kind === "use") {
+            const { account: noted, over } = noteAttempt(node.account, usage(tokens ?? 0, cost));
+            node.account = noted;
+            if (over !== undefined) return;
+            node.account = endAttempt(noted);
+            node.used.tokens += tokens ?? 0;
+            node.used.cost += cost ?? 0;
+          } else if (kind === "change") {
+            const changed = changeLimit(node.account, budget(tokens, cost), node.parent?.account);
+            // The root's own limit is what the property is about.
+            if (node.parent === undefined || changed.parent === undefined) return;
+            node.account = changed.account;
+            node.parent.account = changed.parent;
+          } else if (
+            node.parent !== undefined &&
+            !nodes.some((other) => other.parent === node && other.open)
+          ) {
+            node.open = false;
+            node.parent.account = endChild(node.parent.account, endAttempt(node.account));
+          }
+        });
+      }
+      for (const unit of UNITS) {
+        expect(nodes.reduce((sum, { used }) => sum + used[unit], 0)).toBeLessThanOrEqual(100);
+        for (const node of nodes) if (node.open) expect(left(node.account)[unit]).toBeGreaterThanOrEqual(0);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
