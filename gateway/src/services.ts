@@ -4,11 +4,13 @@ import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery
 import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
+import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { SessionService } from "@depute/contracts/depute/tokens/v1/session_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
@@ -21,9 +23,9 @@ import type { ServiceName } from "@depute/service";
 
 /** The RPC services that the gateway serves by forwarding, and whose they are. */
 export const FORWARDED: Readonly<Record<ServiceName, readonly DescService[]>> = {
-  registry: [AgentService, DiscoveryService, OrganizationService, PolicyService, OfferService],
+  registry: [AgentService, DiscoveryService, OrganizationService, PolicyService, OfferService, TrustService],
   tasks: [TaskService, WorkerService],
-  tokens: [TokenService, RevocationService, SpendService, DelegationService, KeyService],
+  tokens: [TokenService, RevocationService, SpendService, DelegationService, KeyService, SessionService],
   verifier: [
     ContractService,
     VerificationService,

@@ -35,6 +35,10 @@ export interface RegistryContext {
   readonly proofRequired: boolean;
   /** Whether CAP's orchestrator may delegate to every agent. */
   readonly orchestratorMay: boolean;
+  /** Keys whose imports of trust count, in base64url. */
+  readonly trustOperators: readonly string[];
+  /** Scores from which on the levels of trust 1, 2, 3, 4 begin. */
+  readonly trustLevels: readonly number[];
   /** Principals that may ask in the orchestrator's name. */
   readonly orchestrators: readonly string[];
 }

@@ -38,7 +38,12 @@ export function repeatable<Request extends DescMessage, Answer extends DescMessa
   };
 }
 
-function digestOf<Desc extends DescMessage>(schema: Desc, request: MessageShape<Desc>): string {
+/**
+ * The digest of a request: SHA-256, 64 digits, over its type and its canonical JSON.
+ *
+ * @throws DeputeError INVALID_REQUEST when it has no JSON form
+ */
+export function digestOf<Desc extends DescMessage>(schema: Desc, request: MessageShape<Desc>): string {
   try {
     return sha256Hex(canonicalBytes([schema.typeName, toJson(schema, request)], MAX_DEPTH));
   } catch {

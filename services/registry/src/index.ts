@@ -4,7 +4,8 @@ import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery
 import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
-import { defineService, defineSettings } from "@depute/service";
+import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
+import { defineService, defineSettings, SettingsError } from "@depute/service";
 import { openStore } from "@depute/store";
 import type { RegistryContext } from "./context.ts";
 import { agentService } from "./handlers/agent-service.ts";
@@ -12,6 +13,7 @@ import { discoveryService } from "./handlers/discovery-service.ts";
 import { offerService } from "./handlers/offer-service.ts";
 import { organizationService } from "./handlers/organization-service.ts";
 import { policyService } from "./handlers/policy-service.ts";
+import { trustService } from "./handlers/trust-service.ts";
 import { startLeaseWatch } from "./lease-watch.ts";
 import { RemovalGuard } from "./removal-guard.ts";
 import { HASH_LENGTHS } from "./rules/version-hash.ts";
@@ -50,6 +52,18 @@ export const registry = defineService({
       help: "principals that act as CAP's `orchestrator`",
       group: "Registry",
     },
+    trustLevels: {
+      type: "list",
+      default: ["25", "50", "75", "90"],
+      help: "scores from which on the levels of trust 1 to 4 begin, ascending",
+      group: "Registry",
+    },
+    trustOperators: {
+      type: "list",
+      default: [],
+      help: "Ed25519 public keys in base64url whose signed imports of trust count",
+      group: "Registry",
+    },
     registrationProof: {
       type: "string",
       choices: ["open", "required"],
@@ -58,7 +72,14 @@ export const registry = defineService({
       group: "Registry",
     },
   }),
-  descriptors: [AgentService, DiscoveryService, OrganizationService, PolicyService, OfferService],
+  descriptors: [
+    AgentService,
+    DiscoveryService,
+    OrganizationService,
+    PolicyService,
+    OfferService,
+    TrustService,
+  ],
   async start(deps, settings) {
     const { log, clock, bus, authority, dataDir } = deps;
     const store = await openStore({
@@ -83,6 +104,8 @@ export const registry = defineService({
       },
       proofRequired: settings.registrationProof === "required",
       orchestratorMay: settings.orchestratorMayDelegate,
+      trustOperators: settings.trustOperators,
+      trustLevels: readLevels(settings.trustLevels),
       orchestrators: settings.orchestratorPrincipals,
     };
     const leases = startLeaseWatch(context, log);
@@ -91,6 +114,7 @@ export const registry = defineService({
         router.service(AgentService, agentService(context));
         router.service(DiscoveryService, discoveryService(context));
         router.service(OrganizationService, organizationService(context));
+        router.service(TrustService, trustService(context));
         router.service(PolicyService, policyService(context));
         router.service(OfferService, offerService(context));
       },
@@ -101,3 +125,11 @@ export const registry = defineService({
     };
   },
 });
+
+/** @throws SettingsError unless there are four thresholds between 0 and 100 that ascend */
+function readLevels(texts: readonly string[]): number[] {
+  const levels = texts.map(Number);
+  const ascend = levels.every((level, i) => level > (levels[i - 1] ?? 0) && level <= 100);
+  if (levels.length === 4 && ascend) return levels;
+  throw new SettingsError("DEPUTE_TRUST_LEVELS: write four scores that ascend, like 25,50,75,90");
+}

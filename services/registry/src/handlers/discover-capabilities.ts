@@ -33,6 +33,7 @@ import {
 interface Search extends CapabilityFilter {
   readonly keys: readonly string[];
   readonly health: AgentHealth;
+  readonly minTrust: number;
   readonly query: string;
   readonly threshold: number;
   readonly topK: number;
@@ -96,13 +97,14 @@ async function checkNamed(
 
 /** Members that are empty do not narrow the search. */
 function readSearch(request: DiscoverCapabilitiesRequest): Search {
-  const { filter, agentId, organization, protocol, tags, health } = request;
+  const { filter, agentId, organization, protocol, tags, health, minTrust } = request;
   return {
     agentId: agentId || undefined,
     id: filter?.id || undefined,
     category: filter?.category || undefined,
     keys: searchKeys({ tags, protocols: protocol === "" ? [] : [protocol], organization }),
     health,
+    minTrust,
     query: filter?.query ?? "",
     threshold: filter?.threshold ?? 0,
     topK: filter?.topK ?? Number.MAX_SAFE_INTEGER,

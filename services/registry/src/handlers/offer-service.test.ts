@@ -4,7 +4,7 @@ import { AgentVisibility } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { OfferStatus } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { toTimestamp } from "@depute/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { offerOf } from "../testing/offer.ts";
+import { type OfferParts, offerOf } from "../testing/offer.ts";
 import { ALICE, as, BOB, CAROL, type Platform, startPlatform } from "../testing/platform.ts";
 import { refusal } from "../testing/refusal.ts";
 
@@ -19,7 +19,7 @@ const register = (id: string, principal: string, parts: Record<string, unknown> 
     { requestId: newRequest(), agent: { id, principal, ...parts } },
     as(principal),
   );
-const publish = (parts: Parameters<typeof offerOf>[0] = {}, caller = ALICE, requestId = newRequest()) =>
+const publish = (parts: OfferParts = {}, caller = ALICE, requestId = newRequest()) =>
   platform.offers.publishOffer({ requestId, offer: offerOf(parts) }, as(caller));
 const get = (offerId = "offer-001", offerVersion = "", caller = BOB) =>
   platform.offers.getOffer({ offerId, offerVersion }, as(caller)).then(({ offer }) => offer);
@@ -81,7 +81,7 @@ describe("PublishOffer", () => {
     expect((await get())?.offer?.title).toBe("Sentiment");
   });
 
-  it.each<[string, Parameters<typeof offerOf>[0], string, Record<string, unknown>]>([
+  it.each<[string, OfferParts, string, Record<string, unknown>]>([
     ["another's seller", {}, BOB, { reason: "CALLER_NOT_ALLOWED", fields: ["offer.seller_agent.agent_id"] }],
     [
       "an unknown seller",
@@ -159,7 +159,7 @@ describe("WithdrawOffer", () => {
 });
 
 describe("who sees an offer", () => {
-  it.each<[string, Parameters<typeof offerOf>[0], boolean, boolean]>([
+  it.each<[string, OfferParts, boolean, boolean]>([
     ["for everyone", {}, true, true],
     ["for nobody", { allowedBuyerAgents: { values: [] } }, false, false],
     ["for one buyer", { allowedBuyerAgents: { values: ["buyer"] } }, true, false],

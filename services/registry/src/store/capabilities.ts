@@ -7,6 +7,7 @@ import { categoryKey, searchText } from "../rules/match.ts";
 import type { ReadCapability } from "../rules/publication.ts";
 import { sightCondition, type Viewer } from "./sight.ts";
 import { fts5, type TextDocument } from "./text-index.ts";
+import { trustCondition } from "./trust.ts";
 
 /** A capability as the lists need it. */
 export interface Offer {
@@ -32,6 +33,8 @@ export interface CapabilityFilter {
   readonly keys?: readonly string[] | undefined;
   /** Unspecified: those that live, the suspect ones included. */
   readonly health?: AgentHealth | undefined;
+  /** The least trust score of their agent, 0 to 100. */
+  readonly minTrust?: number | undefined;
 }
 
 /** Who looks, and by what time leases are judged. */
@@ -270,6 +273,10 @@ function offerConditions(filter: CapabilityFilter, { viewer, view }: OfferSight)
       `EXISTS (SELECT 1 FROM capability_keys k WHERE k.key = ? AND k.id = c.id AND k.agent_id = c.agent_id)`,
       key,
     );
+  }
+  if (filter.minTrust !== undefined && filter.minTrust > 0) {
+    const trusted = trustCondition(filter.minTrust, view.now);
+    where(trusted.sql, ...trusted.params);
   }
   const sees = sightCondition(viewer);
   if (sees.sql !== "") where(sees.sql, ...sees.params);

@@ -193,4 +193,32 @@ export const migrations: readonly Migration[] = [
         PRIMARY KEY (word, offer_id, sequence)
       )`,
   },
+  {
+    id: 6,
+    name: "trust",
+    sql: `
+      CREATE TABLE trust (
+        subject TEXT NOT NULL,           -- an agent's id, never an instance's
+        counterpart TEXT NOT NULL,       -- another's, or empty for everybody's evidence
+        lasting DOUBLE PRECISION NOT NULL, -- the part of the score that idling leaves
+        fading DOUBLE PRECISION NOT NULL,  -- the rest, as of time
+        time BIGINT NOT NULL,
+        state TEXT NOT NULL,             -- JSON, see store/trust.ts
+        PRIMARY KEY (subject, counterpart)
+      );
+      CREATE TABLE trust_evidence (
+        sequence BIGINT PRIMARY KEY,
+        caller TEXT NOT NULL,
+        evidence_id TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        subject TEXT NOT NULL,
+        counterpart TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        reference TEXT NOT NULL,         -- of an outcome or a rating, or empty
+        record BYTEA NOT NULL,           -- TrustEntry
+        UNIQUE (caller, evidence_id)
+      );
+      CREATE INDEX trust_evidence_by_subject ON trust_evidence (subject, sequence);
+      CREATE INDEX trust_evidence_by_pair ON trust_evidence (subject, counterpart, kind, reference)`,
+  },
 ];

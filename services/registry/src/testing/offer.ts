@@ -8,9 +8,12 @@ import {
   VerificationMode,
 } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 
+/** Members of an offer, as `create` takes them. */
+export type OfferParts = Exclude<MessageInitShape<typeof OfferSchema>, Offer>;
+
 /** An offer of the agent `seller` of `acme`, with nothing wrong. */
-export function offerOf(parts: Partial<MessageInitShape<typeof OfferSchema>> = {}): Offer {
-  return create(OfferSchema, {
+export function offerOf(parts: OfferParts = {}): Offer {
+  const whole: OfferParts = {
     protocolVersion: "agenta.delegation.v0",
     messageType: "offer",
     offerId: "offer-001",
@@ -29,5 +32,6 @@ export function offerOf(parts: Partial<MessageInitShape<typeof OfferSchema>> = {
     },
     validFrom: "2025-12-01T00:00:00Z",
     ...parts,
-  });
+  };
+  return create(OfferSchema, whole);
 }

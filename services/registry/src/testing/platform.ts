@@ -9,6 +9,7 @@ import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery
 import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
+import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { ManualClock, systemTimers } from "@depute/core";
 import { commonSettings, createLogger, hostServices, readSettings } from "@depute/service";
 import { createGrpcJsTransport } from "@depute/service/testing";
@@ -92,6 +93,9 @@ export async function startPlatform(args: readonly string[] = []) {
     },
     get offers() {
       return createClient(OfferService, running.transport);
+    },
+    get trust() {
+      return createClient(TrustService, running.transport);
     },
     get policy() {
       return createClient(PolicyService, running.transport);

@@ -1,0 +1,245 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  ComponentChangeSchema,
+  type Evidence,
+  type RecordEvidenceRequest,
+  RecordEvidenceRequestSchema,
+  type RecordEvidenceResponse,
+  RecordEvidenceResponseSchema,
+  TrustEntrySchema,
+} from "@depute/contracts/depute/registry/v1/trust_service_pb";
+import { DeputeError, ErrorReason, invalid, toTimestamp } from "@depute/core";
+import { type Identity, mayActFor } from "@depute/service";
+import type { ReadTx, WriteTx } from "@depute/store";
+import { agentNotFound, checkMayActFor, identify, type RegistryContext, viewerFor } from "../context.ts";
+import { verifyEd25519 } from "../ed25519.ts";
+import { digestOf } from "../idempotency.ts";
+import type { StoredAgent } from "../rules/agent.ts";
+import { addOutcome, NO_OUTCOMES } from "../rules/bayesian.ts";
+import { baseOf } from "../rules/registration.ts";
+import { applyEvidence, COMPONENTS, decay, type Effect, trustScore, unknownTrust } from "../rules/trust.ts";
+import {
+  attestationEffects,
+  endorsementEffects,
+  MAX_ENDORSEMENTS,
+  MIN_ENDORSER_SCORE,
+  ratingEffects,
+  sessionEffects,
+} from "../rules/trust-effects.ts";
+import { readImport } from "../rules/trust-import.ts";
+import { findVisible } from "../store/agents.ts";
+import {
+  addEvidence,
+  countEvidence,
+  findEvidence,
+  findTrust,
+  nextSequence,
+  putTrust,
+  type StoredTrust,
+} from "../store/trust.ts";
+
+/** Who evidence is about and of; an instance stands for its base. */
+interface Parties {
+  readonly subject: StoredAgent;
+  readonly subjectId: string;
+  readonly counterpart: StoredAgent | undefined;
+  readonly counterpartId: string;
+}
+
+/** What a piece of evidence does. */
+interface Judged {
+  readonly effects: readonly Effect[];
+  readonly reference: string;
+}
+
+/** TrustService.RecordEvidence. */
+export async function recordEvidence(
+  registry: RegistryContext,
+  request: RecordEvidenceRequest,
+  context: HandlerContext,
+): Promise<RecordEvidenceResponse> {
+  const identity = await identify(registry, context);
+  const { evidence, evidenceId } = request;
+  if (evidence === undefined) throw invalid("evidence", "is required");
+  const digest = digestOf(RecordEvidenceRequestSchema, request);
+  return registry.store.write(async (tx) => {
+    const known = await findEvidence(tx, identity.principal, evidenceId);
+    if (known !== undefined) {
+      if (known.digest === digest) return create(RecordEvidenceResponseSchema, { entry: known.entry });
+      throw new DeputeError(ErrorReason.EVIDENCE_EXISTS, "the id is of other evidence", {
+        metadata: { evidence: evidenceId },
+        violations: [{ field: "evidence_id", description: "was used for other evidence" }],
+      });
+    }
+    const parties = await findParties(tx, identity, evidence);
+    const now = registry.clock.now();
+    const { effects, reference } = await judge(registry, tx, identity, evidence, parties, now);
+    const { subject, subjectId, counterpartId } = parties;
+    const before = await trustOf(tx, subject, subjectId, "", now);
+    const after = withEvidence(before, evidence, effects, now);
+    await putTrust(tx, subjectId, "", after);
+    if (counterpartId !== "") {
+      const pair = await trustOf(tx, subject, subjectId, counterpartId, now);
+      await putTrust(tx, subjectId, counterpartId, withEvidence(pair, evidence, effects, now));
+    }
+    const faded = decay(before.trust, now);
+    const changed = COMPONENTS.filter((name) => faded.components[name] !== after.trust.components[name]);
+    const entry = create(TrustEntrySchema, {
+      sequence: BigInt(await nextSequence(tx)),
+      evidence,
+      recordedBy: identity.principal,
+      time: toTimestamp(now),
+      scoreBefore: trustScore(faded),
+      scoreAfter: trustScore(after.trust),
+      changes: changed.map((component) =>
+        create(ComponentChangeSchema, {
+          component,
+          before: faded.components[component],
+          after: after.trust.components[component],
+        }),
+      ),
+    });
+    const kind = evidence.kind.case ?? "";
+    const key = { caller: identity.principal, evidenceId, digest, kind, reference };
+    await addEvidence(tx, subjectId, counterpartId, key, entry);
+    return create(RecordEvidenceResponseSchema, { entry });
+  });
+}
+
+/** @throws DeputeError AGENT_NOT_FOUND, INVALID_REQUEST for evidence of an agent about itself or its principal's own */
+async function findParties(tx: ReadTx, identity: Identity, evidence: Evidence): Promise<Parties> {
+  const viewer = viewerFor(identity, "");
+  const subjectId = baseOf(evidence.agentId) ?? evidence.agentId;
+  const counterpartId = baseOf(evidence.counterpartAgentId) ?? evidence.counterpartAgentId;
+  const subject = await findVisible(tx, subjectId, viewer);
+  if (subject === undefined) throw agentNotFound(evidence.agentId);
+  const isImport = evidence.kind.case === "import";
+  if (isImport !== (counterpartId === "")) {
+    throw invalid("evidence.counterpart_agent_id", isImport ? "must be empty for an import" : "is required");
+  }
+  const counterpart = isImport ? undefined : await findVisible(tx, counterpartId, viewer);
+  if (!isImport && counterpart === undefined) throw agentNotFound(evidence.counterpartAgentId);
+  const { principal } = subject.record;
+  if (counterpartId === subjectId || (principal !== "" && counterpart?.record.principal === principal)) {
+    throw invalid("evidence.counterpart_agent_id", "is the agent's own: nobody vouches for itself");
+  }
+  return { subject, subjectId, counterpart, counterpartId };
+}
+
+/**
+ * What the evidence does, for a caller who may record it.
+ *
+ * @throws DeputeError CALLER_NOT_ALLOWED, INVALID_REQUEST, LIMIT_EXCEEDED, SIGNATURE_INVALID
+ */
+async function judge(
+  registry: RegistryContext,
+  tx: ReadTx,
+  identity: Identity,
+  { kind }: Evidence,
+  { subject, subjectId, counterpart, counterpartId }: Parties,
+  now: number,
+): Promise<Judged> {
+  const organization = subject.record.organization;
+  const sameOrganization = organization !== "" && organization === counterpart?.record.organization;
+  switch (kind.case) {
+    case "attestation":
+      checkWitness(identity);
+      return { effects: attestationEffects(kind.value), reference: kind.value.attestationId };
+    case "session":
+      checkWitness(identity);
+      return { effects: sessionEffects(kind.value), reference: kind.value.sessionId };
+    case "rating": {
+      checkMayActFor(identity, counterpart?.record.principal ?? "", "evidence.counterpart_agent_id");
+      const { reference } = kind.value;
+      const count = (kinds: string[]) => countEvidence(tx, subjectId, counterpartId, kinds, reference, 1);
+      if ((await count(["attestation", "session"])) === 0) {
+        throw invalid("evidence.rating.reference", "is of no recorded outcome between the two");
+      }
+      if ((await count(["rating"])) > 0) throw invalid("evidence.rating.reference", "was rated before");
+      return { effects: ratingEffects(kind.value, sameOrganization), reference };
+    }
+    case "endorsement": {
+      checkMayActFor(identity, counterpart?.record.principal ?? "", "evidence.counterpart_agent_id");
+      await checkEndorser(tx, counterpart, counterpartId, subjectId, now);
+      return { effects: endorsementEffects(sameOrganization), reference: "" };
+    }
+    case "import": {
+      const expected = { agentId: subjectId, audience: registry.publicUrl, now };
+      const components = readImport(kind.value.statement, expected, registry.trustOperators, verifyEd25519);
+      return { effects: components, reference: "" };
+    }
+    default:
+      throw invalid("evidence.kind", "is required");
+  }
+}
+
+/** What came of work is for those to say who saw it: the platform's own services. */
+function checkWitness(identity: Identity): void {
+  if (identity.local) return;
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "outcomes are recorded by the platform alone", {
+    violations: [{ field: "evidence", description: "is not for the caller to record" }],
+  });
+}
+
+async function checkEndorser(
+  tx: ReadTx,
+  endorser: StoredAgent | undefined,
+  endorserId: string,
+  subjectId: string,
+  now: number,
+): Promise<void> {
+  const own = endorser && decay((await trustOf(tx, endorser, endorserId, "", now)).trust, now);
+  if (own === undefined || trustScore(own) < MIN_ENDORSER_SCORE) {
+    throw invalid("evidence.counterpart_agent_id", `has a score below ${MIN_ENDORSER_SCORE}`);
+  }
+  if ((await countEvidence(tx, subjectId, endorserId, ["endorsement"], undefined, 1)) > 0) {
+    throw invalid("evidence.counterpart_agent_id", "endorses the agent already");
+  }
+  const all = await countEvidence(tx, subjectId, undefined, ["endorsement"], undefined, MAX_ENDORSEMENTS);
+  if (all < MAX_ENDORSEMENTS) return;
+  throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the agent has as many endorsements as it may", {
+    metadata: { limit: "endorsements", max: String(MAX_ENDORSEMENTS) },
+  });
+}
+
+function withEvidence(
+  { trust, bayesian }: StoredTrust,
+  { kind }: Evidence,
+  effects: readonly Effect[],
+  now: number,
+): StoredTrust {
+  const outcome = kind.case === "attestation" ? kind.value : undefined;
+  return {
+    trust: applyEvidence(trust, effects, now),
+    bayesian:
+      outcome === undefined
+        ? bayesian
+        : addOutcome(
+            bayesian,
+            {
+              success: outcome.success,
+              quality: outcome.quality,
+              durationMs: Number(outcome.durationMs),
+            },
+            now,
+          ),
+  };
+}
+
+/** What is summed up of an agent, or what one without evidence begins with. */
+export async function trustOf(
+  tx: ReadTx | WriteTx,
+  { record }: StoredAgent,
+  id: string,
+  counterpart: string,
+  now: number,
+): Promise<StoredTrust> {
+  const known = await findTrust(tx, id, counterpart);
+  return known ?? { trust: unknownTrust(record.principal !== "", now), bayesian: NO_OUTCOMES };
+}
+
+/** Whether a caller may read what stands between two agents. */
+export function isParty(identity: Identity, agents: readonly (StoredAgent | undefined)[]): boolean {
+  return identity.local || agents.some((agent) => agent && mayActFor(identity, agent.record.principal));
+}

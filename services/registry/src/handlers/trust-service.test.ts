@@ -1,0 +1,259 @@
+import { SessionResult } from "@depute/contracts/depute/registry/v1/trust_service_pb";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { capability } from "../testing/capability.ts";
+import { ALICE, as, BOB, CAROL, type Platform, startPlatform } from "../testing/platform.ts";
+import { refusal } from "../testing/refusal.ts";
+import { type Signer, signer, signStatement } from "../testing/statement.ts";
+
+const DAY = 86_400_000;
+let platform: Platform;
+let operator: Signer;
+let requests = 0;
+const newId = () => `id-${++requests}`;
+
+async function register(id: string, principal: string, parts: Record<string, unknown> = {}) {
+  const agent = { id, principal, ...parts };
+  await platform.agents.registerAgent({ requestId: newId(), agent }, as(principal));
+  await platform.agents.publishCapabilities(
+    { requestId: newId(), agentId: id, capabilities: [capability("sum")] },
+    as(principal),
+  );
+}
+type Kind = Record<string, unknown> & { case: string };
+const evidence = (kind: Kind, agentId = "alpha", counterpartAgentId = "beta") =>
+  ({ agentId, counterpartAgentId, kind }) as never;
+const attested = (success = true, parts: Record<string, unknown> = {}): Kind => ({
+  case: "attestation",
+  value: { attestationId: "att_0123456789ab", success, quality: 1, durationMs: 1_000n, ...parts },
+});
+const session = (result: SessionResult, severity = 0): Kind => ({
+  case: "session",
+  value: { sessionId: "s1", result, severity },
+});
+const rating = (stars: number, reference = "s1"): Kind => ({ case: "rating", value: { reference, stars } });
+const endorsement: Kind = { case: "endorsement", value: {} };
+const record = (each: never, caller = "", evidenceId = newId()) =>
+  platform.trust.recordEvidence({ evidenceId, evidence: each }, caller === "" ? {} : as(caller));
+const trust = (agentId = "alpha", counterpartAgentId = "", caller = "") =>
+  platform.trust.getTrust({ agentId, counterpartAgentId }, caller === "" ? {} : as(caller));
+const imported = (
+  components: Record<string, unknown>,
+  key = operator,
+  more: Record<string, unknown> = {},
+) => {
+  const claims = {
+    sub: "alpha",
+    aud: platform.publicUrl,
+    iat: platform.clock.now() / 1000,
+    components,
+    ...more,
+  };
+  const statement = signStatement(key, claims, { typ: "depute-trust+jwt" });
+  return evidence({ case: "import", value: { statement } }, "alpha", "");
+};
+
+beforeEach(async () => {
+  operator = signer();
+  platform = await startPlatform(["--trust-operators", operator.principal]);
+  await register("alpha", ALICE, { organization: "acme" });
+  await register("beta", BOB);
+  await register("gamma", CAROL, { organization: "acme" });
+});
+afterEach(() => platform.stop());
+
+describe("trust", () => {
+  it("begins with the proven key and nothing else", async () => {
+    const { overall, bayesian, pair } = await trust();
+    expect(overall).toMatchObject({ score: 10, level: 0, evidenceCount: 0n });
+    expect(overall?.components).toMatchObject({ identityVerification: 50, commitmentFulfillment: 0 });
+    expect(bayesian).toMatchObject({ score: 0.5, confidence: 0 });
+    expect(pair).toBeUndefined();
+  });
+
+  it("grows with outcomes, for everybody and for the pair, and explains each step", async () => {
+    const first = (await record(evidence(attested()))).entry;
+    const second = (await record(evidence(session(SessionResult.COMPLETED), "alpha", "gamma"))).entry;
+    expect(first?.scoreBefore).toBeCloseTo(10, 9);
+    expect(first?.changes.map(({ component }) => component)).toEqual([
+      "communicationHistory",
+      "commitmentFulfillment",
+      "behavioralConsistency",
+      "responseQuality",
+    ]);
+    expect(second?.scoreBefore).toBeCloseTo(first?.scoreAfter ?? 0, 9);
+    const { overall, pair, bayesian, pairBayesian } = await trust("alpha", "gamma");
+    expect(overall?.score).toBeCloseTo(second?.scoreAfter ?? 0, 9);
+    expect(overall?.evidenceCount).toBe(2n);
+    expect(pair?.evidenceCount).toBe(1n);
+    expect(pair?.score).toBeLessThan(overall?.score ?? 0);
+    expect(bayesian?.confidence).toBeCloseTo(0.1, 9);
+    expect(pairBayesian?.confidence).toBe(0);
+    const { entries } = await platform.trust.explainTrust({ agentId: "alpha" });
+    expect(entries).toEqual([second, first]);
+  });
+
+  it("falls sharply by a breach, and slowly by idling", async () => {
+    for (let i = 0; i < 20; i++) await record(evidence(attested()));
+    const before = (await trust()).overall?.score ?? 0;
+    const { entry } = await record(evidence(session(SessionResult.BREACHED, 4)));
+    expect(entry?.scoreAfter).toBeLessThan(before - 5);
+    platform.clock.advance(210 * DAY);
+    const faded = (await trust()).overall?.score ?? 0;
+    expect(faded - 10).toBeCloseTo(((entry?.scoreAfter ?? 0) - 10) / 2, 6);
+  });
+
+  it("of an instance is its base's", async () => {
+    await record(evidence(attested(), "alpha:1", "beta:7"));
+    const expected = await trust();
+    expect(expected.overall?.evidenceCount).toBe(1n);
+    expect((await trust("alpha:1")).overall).toEqual(expected.overall);
+  });
+
+  it("stays over a restart", async () => {
+    await record(evidence(attested()));
+    const before = await trust("alpha", "beta");
+    await platform.restart();
+    expect(await trust("alpha", "beta")).toEqual(before);
+  });
+});
+
+describe("RecordEvidence", () => {
+  it("counts evidence once for its id", async () => {
+    const first = await record(evidence(attested()), "", "same");
+    expect(await record(evidence(attested()), "", "same")).toEqual(first);
+    expect((await trust()).overall?.evidenceCount).toBe(1n);
+    expect(await refusal(record(evidence(attested(false)), "", "same"))).toMatchObject({
+      reason: "EVIDENCE_EXISTS",
+      metadata: { evidence: "same" },
+    });
+  });
+
+  it.each<[string, () => never, string, Record<string, unknown>]>([
+    ["an outcome that an agent reports", () => evidence(attested()), BOB, { reason: "CALLER_NOT_ALLOWED" }],
+    [
+      "an agent's own evidence",
+      () => evidence(attested(), "alpha", "alpha"),
+      "",
+      { reason: "INVALID_REQUEST" },
+    ],
+    [
+      "its instance's evidence",
+      () => evidence(attested(), "alpha", "alpha:1"),
+      "",
+      { reason: "INVALID_REQUEST" },
+    ],
+    ["an unknown agent", () => evidence(attested(), "nobody"), "", { reason: "AGENT_NOT_FOUND" }],
+    [
+      "an unknown counterpart",
+      () => evidence(attested(), "alpha", "nobody"),
+      "",
+      { reason: "AGENT_NOT_FOUND" },
+    ],
+    ["a rating of nothing", () => evidence(rating(5)), BOB, { reason: "INVALID_REQUEST" }],
+    ["a rating in another's name", () => evidence(rating(5)), CAROL, { reason: "CALLER_NOT_ALLOWED" }],
+    ["six stars", () => evidence(rating(6)), BOB, { reason: "INVALID_REQUEST" }],
+    ["an endorser without trust", () => evidence(endorsement), BOB, { reason: "INVALID_REQUEST" }],
+    [
+      "another's import",
+      () => imported({ securityPosture: 9 }, signer()),
+      ALICE,
+      { reason: "SIGNATURE_INVALID" },
+    ],
+    [
+      "an import for another",
+      () => imported({}, operator, { sub: "b" }),
+      ALICE,
+      { reason: "SIGNATURE_INVALID" },
+    ],
+    ["an old import", () => imported({}, operator, { iat: 1 }), ALICE, { reason: "SIGNATURE_INVALID" }],
+    ["an import of nothing", () => imported({}), ALICE, { reason: "INVALID_REQUEST" }],
+    [
+      "an import out of bounds",
+      () => imported({ securityPosture: 101 }),
+      ALICE,
+      { reason: "INVALID_REQUEST" },
+    ],
+    ["an import of what is none", () => imported({ fame: 1 }), ALICE, { reason: "INVALID_REQUEST" }],
+  ])("refuses %s, and changes nothing", async (_, make, caller, expected) => {
+    expect(await refusal(record(make(), caller))).toMatchObject(expected);
+    expect((await trust()).overall?.evidenceCount).toBe(0n);
+  });
+
+  it("refuses the evidence of another agent of the same principal", async () => {
+    await register("sybil", ALICE);
+    const call = record(evidence(attested(), "alpha", "sybil"));
+    expect(await refusal(call)).toMatchObject({
+      reason: "INVALID_REQUEST",
+      fields: ["evidence.counterpart_agent_id"],
+    });
+  });
+
+  it("takes one rating of each outcome, by the counterpart", async () => {
+    await record(evidence(session(SessionResult.COMPLETED)));
+    const { entry } = await record(evidence(rating(5)), BOB);
+    expect(entry?.scoreAfter).toBeGreaterThan(entry?.scoreBefore ?? 100);
+    expect(entry?.recordedBy).toBe(BOB);
+    expect(await refusal(record(evidence(rating(5)), BOB))).toMatchObject({ reason: "INVALID_REQUEST" });
+  });
+
+  it("takes what an operator signed, records it, and lets the trusted endorse", async () => {
+    const all = { identityVerification: 100, commitmentFulfillment: 80, communicationHistory: 80 };
+    const { entry } = await record(imported(all), CAROL);
+    expect(entry).toMatchObject({ recordedBy: CAROL, scoreAfter: 20 + 16 + 12 });
+    const given = await record(evidence(endorsement, "beta", "alpha"), ALICE);
+    const same = await record(evidence(endorsement, "gamma", "alpha"), ALICE);
+    const growth = ({ entry: each }: typeof given) => (each?.scoreAfter ?? 0) - (each?.scoreBefore ?? 0);
+    expect(growth(same)).toBeGreaterThan(0);
+    expect(growth(same)).toBeLessThan(growth(given) / 2);
+    expect(await refusal(record(evidence(endorsement, "beta", "alpha"), ALICE))).toMatchObject({
+      reason: "INVALID_REQUEST",
+    });
+  });
+});
+
+describe("who reads", () => {
+  it("the pair: its two sides", async () => {
+    await record(evidence(attested()));
+    for (const caller of [ALICE, BOB]) expect((await trust("alpha", "beta", caller)).pair).toBeDefined();
+    expect(await refusal(trust("alpha", "beta", CAROL))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
+    expect((await trust("alpha", "", CAROL)).overall?.evidenceCount).toBe(1n);
+  });
+
+  it("the evidence: the agent all of it, others what they gave", async () => {
+    await record(evidence(attested()));
+    await record(evidence(attested(), "alpha", "gamma"));
+    const read = async (caller: string) =>
+      (await platform.trust.explainTrust({ agentId: "alpha" }, as(caller))).entries.map(
+        ({ evidence: each }) => each?.counterpartAgentId,
+      );
+    expect(await read(ALICE)).toEqual(["gamma", "beta"]);
+    expect(await read(BOB)).toEqual(["beta"]);
+    const first = await platform.trust.explainTrust({ agentId: "alpha", pageSize: 1 }, as(ALICE));
+    const rest = await platform.trust.explainTrust(
+      { agentId: "alpha", pageSize: 1, pageToken: first.nextPageToken },
+      as(ALICE),
+    );
+    expect(rest.entries.map(({ sequence }) => sequence)).toEqual([1n]);
+    expect(rest.nextPageToken).toBe("");
+  });
+});
+
+describe("discovery by trust", () => {
+  it("keeps agents that score enough now, as GetTrust says", async () => {
+    for (let i = 0; i < 5; i++) await record(evidence(attested()));
+    const found = async (minTrust: number) =>
+      (await platform.discovery.discoverCapabilities({ minTrust })).capabilities.map(
+        ({ agentId }) => agentId,
+      );
+    const score = (await trust()).overall?.score ?? 0;
+    expect(await found(0)).toEqual(["alpha", "beta", "gamma"]);
+    expect(await found(10)).toEqual(["alpha", "beta", "gamma"]);
+    expect(await found(score - 0.001)).toEqual(["alpha"]);
+    expect(await found(score + 0.001)).toEqual([]);
+    platform.clock.advance(400 * DAY);
+    const faded = (await trust()).overall?.score ?? 0;
+    expect(faded).toBeLessThan(score);
+    expect(await found(score - 0.001)).toEqual([]);
+    expect(await found(faded - 0.001)).toEqual(["alpha"]);
+  });
+});

@@ -1,0 +1,62 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { addOutcome, bayesianView, HALF_LIFE_MS, NO_OUTCOMES, type Outcome } from "./bayesian.ts";
+
+const NOW = 1e12;
+const good: Outcome = { success: true, quality: 1, durationMs: 30_000 };
+const bad: Outcome = { success: false, quality: 0, durationMs: 600_000 };
+const after = (...outcomes: Outcome[]) =>
+  outcomes.reduce((state, each) => addOutcome(state, each, NOW), NO_OUTCOMES);
+
+describe("bayesianView", () => {
+  it("is a half of everything for who is not known, without confidence", () => {
+    expect(bayesianView(NO_OUTCOMES, NOW)).toEqual({
+      score: 0.5,
+      reliability: 0.5,
+      quality: 0.5,
+      speed: 0.5,
+      confidence: 0,
+    });
+  });
+
+  it("moves towards what happened, and is confident after ten outcomes", () => {
+    const ten = after(...Array<Outcome>(10).fill(good));
+    expect(bayesianView(ten, NOW)).toMatchObject({ confidence: 1 });
+    expect(bayesianView(ten, NOW).reliability).toBeCloseTo(10.5 / 11, 12);
+    expect(bayesianView(after(good), NOW).confidence).toBeCloseTo(0.1, 12);
+    expect(bayesianView(after(bad), NOW).score).toBeLessThan(0.5);
+  });
+
+  it("counts what is a week older half", () => {
+    const state = addOutcome(after(bad), good, NOW + HALF_LIFE_MS);
+    expect(bayesianView(state, NOW + HALF_LIFE_MS).reliability).toBeCloseTo(1.5 / 2.5, 12);
+  });
+
+  it("takes speed from a minute on", () => {
+    const speed = (durationMs: number) => bayesianView(after({ ...good, durationMs }), NOW).speed;
+    expect(speed(0)).toBe(speed(60_000));
+    expect(speed(120_000)).toBeCloseTo((0.5 + 0.5) / 2, 12);
+  });
+
+  it("leaves quality alone where nothing judged it", () => {
+    expect(bayesianView(after({ ...good, quality: undefined }), NOW).quality).toBe(0.5);
+  });
+
+  it("stays between 0 and 1, and goes back to a half with time", () => {
+    const outcome = fc.record({
+      success: fc.boolean(),
+      quality: fc.option(fc.double({ min: 0, max: 1, noNaN: true }), { nil: undefined }),
+      durationMs: fc.nat(),
+    });
+    fc.assert(
+      fc.property(fc.array(outcome, { maxLength: 30 }), (outcomes) => {
+        const state = after(...outcomes);
+        for (const value of Object.values(bayesianView(state, NOW))) {
+          expect(value).toBeGreaterThanOrEqual(0);
+          expect(value).toBeLessThanOrEqual(1);
+        }
+        expect(bayesianView(state, NOW + 100 * HALF_LIFE_MS).score).toBeCloseTo(0.5, 9);
+      }),
+    );
+  });
+});

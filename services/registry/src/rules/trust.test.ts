@@ -1,0 +1,173 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  AttestationOutcomeSchema,
+  RatingSchema,
+  SessionOutcomeSchema,
+  SessionResult,
+} from "@depute/contracts/depute/registry/v1/trust_service_pb";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  applyEvidence,
+  COMPONENTS,
+  type Component,
+  decay,
+  type Effect,
+  type TrustState,
+  trustLevel,
+  trustScore,
+  unknownTrust,
+  WEIGHTS,
+} from "./trust.ts";
+import { attestationEffects, endorsementEffects, ratingEffects, sessionEffects } from "./trust-effects.ts";
+
+const DAY = 86_400_000;
+const NOW = 1_000 * DAY;
+const LEVELS = [25, 50, 75, 90];
+
+const stateOf = (values: readonly number[], time = NOW): TrustState => ({
+  components: Object.fromEntries(COMPONENTS.map((name, i) => [name, values[i] ?? 0])) as Record<
+    Component,
+    number
+  >,
+  time,
+  count: 0,
+});
+const even = (value: number) => stateOf(COMPONENTS.map(() => value));
+const success = attestationEffects(create(AttestationOutcomeSchema, { success: true, quality: 1 }));
+const breached = (severity: number) =>
+  sessionEffects(create(SessionOutcomeSchema, { result: SessionResult.BREACHED, severity }));
+const after = (state: TrustState, effects: readonly Effect[], now = NOW) =>
+  trustScore(applyEvidence(state, effects, now)) - trustScore(state);
+
+const values = fc.array(fc.double({ min: 0, max: 100, noNaN: true }), { minLength: 8, maxLength: 8 });
+const effects: fc.Arbitrary<Effect[]> = fc.constantFrom(
+  success,
+  attestationEffects(create(AttestationOutcomeSchema, { success: false })),
+  ...[1, 2, 3, 4, 5].map(breached),
+  ...[1, 2, 3, 4, 5].map((stars) => ratingEffects(create(RatingSchema, { stars }), false)),
+  ...[1, 2, 3, 4, 6, 7].map((result) =>
+    sessionEffects(create(SessionOutcomeSchema, { result: result as SessionResult, severity: 2 })),
+  ),
+  endorsementEffects(true),
+  endorsementEffects(false),
+);
+
+describe("trustScore", () => {
+  it("weighs eight components, of 1 in all", () => {
+    expect(Object.values(WEIGHTS)).toHaveLength(8);
+    expect(Object.values<number>(WEIGHTS).reduce((a, b) => a + b)).toBeCloseTo(1, 12);
+    expect(trustScore(even(73))).toBeCloseTo(73, 9);
+  });
+
+  it("begins low, also for who has proven a key", () => {
+    expect(trustScore(unknownTrust(false, NOW))).toBe(0);
+    expect(trustLevel(trustScore(unknownTrust(true, NOW)), LEVELS)).toBe(0);
+  });
+});
+
+describe("trustLevel", () => {
+  it.each([
+    [0, 0],
+    [24.9, 0],
+    [25, 1],
+    [49, 1],
+    [50, 2],
+    [73, 2],
+    [74.9, 2],
+    [75, 3],
+    [85, 3],
+    [90, 4],
+    [92, 4],
+    [100, 4],
+  ])("of %d is %d", (score, level) => {
+    expect(trustLevel(score, LEVELS)).toBe(level);
+  });
+});
+
+describe("evidence", () => {
+  it("keeps every component and the score between 0 and 100", () => {
+    fc.assert(
+      fc.property(values, fc.array(effects, { maxLength: 40 }), (start, events) => {
+        const end = events.reduce((state, each) => applyEvidence(state, each, NOW), stateOf(start));
+        for (const name of COMPONENTS) {
+          expect(end.components[name]).toBeGreaterThanOrEqual(0);
+          expect(end.components[name]).toBeLessThanOrEqual(100);
+        }
+        expect(trustScore(end)).toBeLessThanOrEqual(100);
+      }),
+    );
+  });
+
+  it("gains less the more there is already", () => {
+    fc.assert(
+      fc.property(values, values, (a, b) => {
+        const low = stateOf(a.map((value, i) => Math.min(value, b[i] ?? 0)));
+        const high = stateOf(a.map((value, i) => Math.max(value, b[i] ?? 0)));
+        expect(after(low, success)).toBeGreaterThanOrEqual(after(high, success) - 1e-9);
+      }),
+    );
+  });
+
+  it("orders gains as the text's samples do: at 68 over at 85 over at 92, and none at 100", () => {
+    const [at68, at85, at92] = [68, 85, 92].map((value) => after(even(value), success));
+    expect(at68).toBeGreaterThan(at85 ?? 0);
+    expect(at85).toBeGreaterThan(at92 ?? 0);
+    expect(at92).toBeGreaterThan(0);
+    expect(after(even(100), success)).toBeCloseTo(0, 9);
+  });
+
+  it.each([50, 70, 90])("at %d a serious breach outweighs ten successes", (value) => {
+    const kept = Array.from({ length: 10 }).reduce<TrustState>(
+      (state) => applyEvidence(state, sessionEffects(create(SessionOutcomeSchema, { result: 4 })), NOW),
+      even(value),
+    );
+    const end = applyEvidence(kept, breached(3), NOW);
+    expect(trustScore(end)).toBeLessThan(value);
+  });
+
+  it("costs more the worse a breach is, and never gains by one", () => {
+    const losses = [1, 2, 3, 4, 5].map((severity) => -after(even(80), breached(severity)));
+    expect(losses).toEqual([...losses].sort((a, b) => a - b));
+    expect(losses[0]).toBeGreaterThan(0);
+  });
+
+  it("of the same organization counts less", () => {
+    expect(after(even(20), endorsementEffects(true))).toBeLessThan(
+      after(even(20), endorsementEffects(false)) / 2,
+    );
+  });
+
+  it.each<[number, -1 | 0 | 1]>([
+    [1, -1],
+    [2, -1],
+    [3, 0],
+    [4, 1],
+    [5, 1],
+  ])("of %d stars moves the score by its sign", (stars, sign) => {
+    expect(Math.sign(after(even(50), ratingEffects(create(RatingSchema, { stars }), false)))).toBe(sign);
+  });
+});
+
+describe("decay", () => {
+  it("costs nothing for a month, and half of what can fade in half a year", () => {
+    expect(decay(even(80), NOW + 30 * DAY)).toEqual(even(80));
+    const faded = decay(even(80), NOW + 210 * DAY);
+    expect(faded.components.commitmentFulfillment).toBeCloseTo(40, 9);
+    expect(faded.components.identityVerification).toBe(80);
+  });
+
+  it("takes more the longer it lasts, never all, and the same however often it is looked at", () => {
+    const days = fc.integer({ min: 0, max: 2_000 });
+    fc.assert(
+      fc.property(values, days, days, (start, a, b) => {
+        const [early, late] = [Math.min(a, b), Math.max(a, b)];
+        const state = stateOf(start);
+        expect(trustScore(decay(state, NOW + late * DAY))).toBeLessThanOrEqual(
+          trustScore(decay(state, NOW + early * DAY)) + 1e-9,
+        );
+        expect(decay(state, NOW + late * DAY).time).toBe(state.time);
+      }),
+    );
+  });
+});

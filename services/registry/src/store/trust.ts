@@ -1,0 +1,189 @@
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { type TrustEntry, TrustEntrySchema } from "@depute/contracts/depute/registry/v1/trust_service_pb";
+import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import { type BayesianState, NO_OUTCOMES } from "../rules/bayesian.ts";
+import {
+  IDLE_GRACE_MS,
+  IDLE_HALF_LIFE_MS,
+  scoreParts,
+  type TrustState,
+  trustScore,
+  unknownTrust,
+} from "../rules/trust.ts";
+
+/** Everything that is summed up of an agent's evidence. */
+export interface StoredTrust {
+  readonly trust: TrustState;
+  readonly bayesian: BayesianState;
+}
+
+/** Evidence kept of one agent; what older pieces changed stays. */
+const MAX_EVIDENCE = 10_000;
+/** Old pieces forgotten with each new one. */
+const FORGOTTEN_AT_ONCE = 10;
+
+/** @param counterpart empty for everybody's evidence */
+export async function findTrust(
+  tx: ReadTx,
+  subject: string,
+  counterpart: string,
+): Promise<StoredTrust | undefined> {
+  const row = await tx.get<{ state: string }>(
+    "SELECT state FROM trust WHERE subject = ? AND counterpart = ?",
+    [subject, counterpart],
+  );
+  return row && ({ bayesian: NO_OUTCOMES, ...JSON.parse(row.state) } as StoredTrust);
+}
+
+export async function putTrust(
+  tx: WriteTx,
+  subject: string,
+  counterpart: string,
+  stored: StoredTrust,
+): Promise<void> {
+  const { lasting, fading } = scoreParts(stored.trust);
+  await tx.run(
+    `INSERT INTO trust (subject, counterpart, lasting, fading, time, state) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT (subject, counterpart) DO UPDATE SET lasting = excluded.lasting, fading = excluded.fading,
+       time = excluded.time, state = excluded.state`,
+    [subject, counterpart, lasting, fading, stored.trust.time, JSON.stringify(stored)],
+  );
+}
+
+/** What one piece of evidence is told by. */
+export interface EvidenceKey {
+  readonly caller: string;
+  readonly evidenceId: string;
+  readonly digest: string;
+  readonly kind: string;
+  readonly reference: string;
+}
+
+/** Evidence of that caller and id, with the digest that it was recorded with. */
+export async function findEvidence(
+  tx: ReadTx,
+  caller: string,
+  evidenceId: string,
+): Promise<{ entry: TrustEntry; digest: string } | undefined> {
+  const row = await tx.get<{ record: Uint8Array; digest: string }>(
+    "SELECT record, digest FROM trust_evidence WHERE caller = ? AND evidence_id = ?",
+    [caller, evidenceId],
+  );
+  return row && { entry: fromBinary(TrustEntrySchema, row.record), digest: row.digest };
+}
+
+/** The sequence of the next piece of evidence. */
+export async function nextSequence(tx: ReadTx): Promise<number> {
+  const row = await tx.get<{ next: number }>(
+    "SELECT COALESCE(MAX(sequence), 0) + 1 AS next FROM trust_evidence",
+  );
+  return row?.next ?? 1;
+}
+
+/** Appends evidence, and forgets the oldest of the same agent beyond what is kept. */
+export async function addEvidence(
+  tx: WriteTx,
+  subject: string,
+  counterpart: string,
+  key: EvidenceKey,
+  entry: TrustEntry,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO trust_evidence
+       (sequence, caller, evidence_id, digest, subject, counterpart, kind, reference, record)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    [
+      Number(entry.sequence),
+      key.caller,
+      key.evidenceId,
+      key.digest,
+      subject,
+      counterpart,
+      key.kind,
+      key.reference,
+      toBinary(TrustEntrySchema, entry),
+    ],
+  );
+  await tx.run(
+    `DELETE FROM trust_evidence WHERE sequence IN (SELECT sequence FROM trust_evidence
+       WHERE subject = ? ORDER BY sequence DESC LIMIT ? OFFSET ?)`,
+    [subject, FORGOTTEN_AT_ONCE, MAX_EVIDENCE],
+  );
+}
+
+/**
+ * How much evidence of some kinds a pair has, counted no further than `limit`.
+ *
+ * @param reference of which outcome; undefined for any
+ * @param counterpart undefined for everybody's
+ */
+export async function countEvidence(
+  tx: ReadTx,
+  subject: string,
+  counterpart: string | undefined,
+  kinds: readonly string[],
+  reference: string | undefined,
+  limit: number,
+): Promise<number> {
+  const conditions = ["subject = ?", `kind IN (${kinds.map(() => "?").join(", ")})`];
+  const params: (string | number)[] = [subject, ...kinds];
+  for (const [column, value] of [
+    ["counterpart", counterpart],
+    ["reference", reference],
+  ] as const) {
+    if (value === undefined) continue;
+    conditions.push(`${column} = ?`);
+    params.push(value);
+  }
+  const row = await tx.get<{ n: number }>(
+    `SELECT COUNT(*) AS n FROM
+       (SELECT 1 FROM trust_evidence WHERE ${conditions.join(" AND ")} LIMIT ?) AS some`,
+    [...params, limit],
+  );
+  return row?.n ?? 0;
+}
+
+/**
+ * Evidence about an agent, the latest first, below a sequence.
+ *
+ * @param givenBy keeps what agents of this principal are the counterpart of; undefined for all
+ */
+export async function listEvidence(
+  tx: ReadTx,
+  subject: string,
+  counterpart: string,
+  givenBy: string | undefined,
+  { before, limit }: { before: number; limit: number },
+): Promise<TrustEntry[]> {
+  const conditions = ["subject = ?", "sequence < ?"];
+  const params: (string | number)[] = [subject, before];
+  if (counterpart !== "") {
+    conditions.push("counterpart = ?");
+    params.push(counterpart);
+  }
+  if (givenBy !== undefined) {
+    conditions.push("EXISTS (SELECT 1 FROM agents a WHERE a.id = e.counterpart AND a.principal = ?)");
+    params.push(givenBy);
+  }
+  const rows = await tx.all<{ record: Uint8Array }>(
+    `SELECT record FROM trust_evidence e WHERE ${conditions.join(" AND ")} ORDER BY sequence DESC LIMIT ?`,
+    [...params, limit],
+  );
+  return rows.map(({ record }) => fromBinary(TrustEntrySchema, record));
+}
+
+/** What an agent with a proven key, and without evidence, scores. */
+const KEY_SCORE = trustScore(unknownTrust(true, 0));
+
+/** That an agent's score at `now` is at least `least`, as a condition on `agents a`: the rules' `decay` in SQL. */
+export function trustCondition(least: number, now: number): { sql: string; params: SqlValue[] } {
+  const idle = `(? - t.time - ${IDLE_GRACE_MS}) * 1.0 / ${IDLE_HALF_LIFE_MS}`;
+  const mine = "t.subject = COALESCE(a.base_id, a.id) AND t.counterpart = ''";
+  const left = `CASE WHEN ${idle} > 0 THEN POWER(0.5, ${idle}) ELSE 1 END`;
+  const scored = `EXISTS (SELECT 1 FROM trust t WHERE ${mine} AND t.lasting + t.fading * ${left} >= ?)`;
+  if (least > KEY_SCORE) return { sql: scored, params: [now, now, least] };
+  return {
+    sql: `(${scored} OR (a.principal <> '' AND NOT EXISTS (SELECT 1 FROM trust t WHERE ${mine})))`,
+    params: [now, now, least],
+  };
+}
