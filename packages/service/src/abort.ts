@@ -3,7 +3,11 @@ import { DeputeError } from "@depute/core";
 
 /** What a call that a signal ended throws: the signal's own refusal, else that the caller gave up. */
 export function abortError(signal: AbortSignal): Error {
-  const reason: unknown = signal.reason;
+  return abortErrorOf(signal.reason);
+}
+
+/** The same for a signal's reason. */
+export function abortErrorOf(reason: unknown): Error {
   if (reason instanceof DeputeError || reason instanceof ConnectError) return reason;
   return new ConnectError("canceled", Code.Canceled);
 }

@@ -1,4 +1,5 @@
 import { type ContextKey, type ContextValues, createContextKey } from "@connectrpc/connect";
+import type { CallEnd } from "./call-end.ts";
 
 /** What the interceptors found out about a call, for handlers and for the interceptors after them. */
 
@@ -12,6 +13,11 @@ export const deadlineKey: ContextKey<number | undefined> = createContextKey<numb
 
 /** True when the call did not cross a socket: only the direct transport sets it. */
 export const inProcessKey: ContextKey<boolean> = createContextKey(false, { description: "in process" });
+
+/** How to end the call before its answer, where what carries it offers that; else its signal is the only way. */
+export const callEndKey: ContextKey<CallEnd | undefined> = createContextKey<CallEnd | undefined>(undefined, {
+  description: "call end",
+});
 
 /** The part of a HandlerContext that carries the call's values. */
 export interface WithValues {

@@ -1,12 +1,20 @@
+import type { DescMethod } from "@bufbuild/protobuf";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
 export { Registry };
 
 /** What is counted about every RPC. */
 export interface RpcMetrics {
-  readonly requests: Counter<"service" | "method" | "code">;
-  readonly duration: Histogram<"service" | "method">;
-  readonly inFlight: Gauge<"service" | "method">;
+  of(method: DescMethod): MethodTally;
+}
+
+/** The counts of one method. A call adds to plain numbers; Prometheus's form of them is made when it is asked for. */
+export interface MethodTally {
+  readonly service: string;
+  readonly method: string;
+  begin(): void;
+  /** @param code gRPC's name of the status, e.g. `NOT_FOUND` */
+  end(code: string, seconds: number): void;
 }
 
 // From a call within a process to one that waits for its deadline.
@@ -25,29 +33,77 @@ const perRegistry = new WeakMap<Registry, RpcMetrics>();
 
 /** The RPC metrics of a registry; made at the first call. */
 export function rpcMetrics(registry: Registry): RpcMetrics {
-  const known = perRegistry.get(registry);
-  if (known !== undefined) return known;
-  const metrics: RpcMetrics = {
-    requests: new Counter({
-      name: "depute_rpc_requests_total",
-      help: "RPCs that ended, by gRPC status code.",
-      labelNames: ["service", "method", "code"],
-      registers: [registry],
-    }),
-    duration: new Histogram({
-      name: "depute_rpc_duration_seconds",
-      help: "Time from an RPC's arrival to its end; for streams, to the last message.",
-      labelNames: ["service", "method"],
-      buckets: DURATION_BUCKETS_S,
-      registers: [registry],
-    }),
-    inFlight: new Gauge({
-      name: "depute_rpc_in_flight",
-      help: "RPCs that have begun and not ended.",
-      labelNames: ["service", "method"],
-      registers: [registry],
-    }),
-  };
-  perRegistry.set(registry, metrics);
+  let metrics = perRegistry.get(registry);
+  if (metrics === undefined) {
+    metrics = registerRpcMetrics(registry);
+    perRegistry.set(registry, metrics);
+  }
   return metrics;
+}
+
+interface Counts extends MethodTally {
+  inFlight: number;
+  readonly ended: Map<string, number>;
+}
+
+function registerRpcMetrics(registry: Registry): RpcMetrics {
+  const tallies = new Map<DescMethod, Counts>();
+  const registers = [registry];
+  new Counter({
+    name: "depute_rpc_requests_total",
+    help: "RPCs that ended, by gRPC status code.",
+    labelNames: ["service", "method", "code"],
+    registers,
+    collect() {
+      this.reset();
+      for (const { service, method, ended } of tallies.values()) {
+        for (const [code, count] of ended) this.inc({ service, method, code }, count);
+      }
+    },
+  });
+  const duration = new Histogram({
+    name: "depute_rpc_duration_seconds",
+    help: "Time from an RPC's arrival to its end; for streams, to the last message.",
+    labelNames: ["service", "method"],
+    buckets: DURATION_BUCKETS_S,
+    registers,
+  });
+  new Gauge({
+    name: "depute_rpc_in_flight",
+    help: "RPCs that have begun and not ended.",
+    labelNames: ["service", "method"],
+    registers,
+    collect() {
+      for (const { service, method, inFlight } of tallies.values()) this.set({ service, method }, inFlight);
+    },
+  });
+
+  const tally = (desc: DescMethod): Counts => {
+    const labels = { service: desc.parent.typeName, method: desc.name };
+    const observed = duration.labels(labels);
+    const ended = new Map<string, number>();
+    return {
+      ...labels,
+      inFlight: 0,
+      ended,
+      begin() {
+        this.inFlight++;
+      },
+      end(code, seconds) {
+        this.inFlight--;
+        ended.set(code, (ended.get(code) ?? 0) + 1);
+        observed.observe(seconds);
+      },
+    };
+  };
+  return {
+    of(method) {
+      let counts = tallies.get(method);
+      if (counts === undefined) {
+        counts = tally(method);
+        tallies.set(method, counts);
+      }
+      return counts;
+    },
+  };
 }

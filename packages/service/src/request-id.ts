@@ -1,4 +1,4 @@
-import { newId } from "@depute/core";
+import { randomUUID } from "node:crypto";
 import { requestIdKey, type WithValues } from "./call-values.ts";
 
 /** Header of requests and responses; the same id names the call in the logs of every process that it passes. */
@@ -9,7 +9,7 @@ const SANE = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /** The caller's own id for a call if it can be used, else a new one. */
 export function requestIdFrom(header: string | null | undefined): string {
-  return header != null && SANE.test(header) ? header : newId();
+  return header != null && SANE.test(header) ? header : randomUUID();
 }
 
 /** The id of the call that a handler answers; empty outside of the kit's interceptors. */

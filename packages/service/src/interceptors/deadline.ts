@@ -1,7 +1,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
 import { linkSignals, untilAborted } from "../abort.ts";
-import { deadlineKey } from "../call-values.ts";
+import { callEndKey, deadlineKey } from "../call-values.ts";
 
 export interface DeadlineOptions {
   /** Milliseconds that a unary call has when its caller names no limit. */
@@ -26,6 +26,16 @@ export function deadlineInterceptor({ defaultMs, maxMs, clock, timers }: Deadlin
     }
     const limit = Math.min(asked ?? defaultMs, maxMs);
     request.contextValues.set(deadlineKey, clock.now() + limit);
+    const end = request.contextValues.get(callEndKey);
+    if (end !== undefined) {
+      const cancel = timers.after(limit, () => end.abort(deadlineExceeded(limit)));
+      try {
+        return await end.race(next(request));
+      } finally {
+        cancel();
+        end.settle();
+      }
+    }
     const link = linkSignals(request.signal);
     const cancel = timers.after(limit, () => link.abort(deadlineExceeded(limit)));
     try {

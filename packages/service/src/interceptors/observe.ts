@@ -1,5 +1,4 @@
 import { performance } from "node:perf_hooks";
-import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { reasonName } from "@depute/core";
 import { requestIdKey } from "../call-values.ts";
@@ -12,22 +11,19 @@ import { withHooks } from "./outcome.ts";
 /** Counts and logs every call: served or given up by its caller at debug, refused at info, a fault of ours at error with its cause. */
 export function observeInterceptor(log: Logger, registry: Registry): Interceptor {
   const metrics = rpcMetrics(registry);
-  const labelsOf = labelCache();
   return (next) => (request) => {
-    const labels = labelsOf(request.method);
+    const tally = metrics.of(request.method);
     const begin = performance.now();
-    metrics.inFlight.inc(labels);
+    tally.begin();
     return withHooks(next, request, {
       end(thrown) {
         const seconds = (performance.now() - begin) / 1000;
         const code = codeName(thrown);
-        metrics.inFlight.dec(labels);
-        metrics.duration.observe(labels, seconds);
-        metrics.requests.inc({ ...labels, code });
+        tally.end(code, seconds);
         const level = levelOf(thrown);
         if (!log.isLevelEnabled(level)) return;
         const fields: Record<string, unknown> = {
-          rpc: `${labels.service}/${labels.method}`,
+          rpc: `${tally.service}/${tally.method}`,
           code,
           ms: Math.round(seconds * 100_000) / 100,
           request_id: request.contextValues.get(requestIdKey),
@@ -40,18 +36,6 @@ export function observeInterceptor(log: Logger, registry: Registry): Interceptor
         log[level](fields, "rpc");
       },
     });
-  };
-}
-
-function labelCache() {
-  const cache = new WeakMap<DescMethod, { service: string; method: string }>();
-  return (method: DescMethod) => {
-    let labels = cache.get(method);
-    if (labels === undefined) {
-      labels = { service: method.parent.typeName, method: method.name };
-      cache.set(method, labels);
-    }
-    return labels;
   };
 }
 

@@ -20,11 +20,27 @@ export interface CallHooks {
   end?(thrown: unknown): void;
 }
 
-const direct = <T>(step: () => Promise<T>) => step();
-
 /** Calls `next` under the hooks; a stream ends when its last message was read, it failed, or its reader left. */
 export async function withHooks(next: Next, request: Request, hooks: CallHooks): Promise<Response> {
-  const run = hooks.run?.bind(hooks) ?? direct;
+  let response: Response;
+  try {
+    response = await (hooks.run === undefined ? next(request) : hooks.run(() => next(request)));
+  } catch (thrown) {
+    throw failed(hooks, thrown);
+  }
+  if (response.stream) return { ...response, message: hooked(response.message, hooks) };
+  hooks.end?.(undefined);
+  return response;
+}
+
+/** Tells the hooks of a failure; gives what is thrown. */
+function failed(hooks: CallHooks, thrown: unknown): unknown {
+  const mapped = hooks.mapError === undefined ? thrown : hooks.mapError(thrown);
+  hooks.end?.(mapped);
+  return mapped;
+}
+
+function hooked<T>(source: AsyncIterable<T>, hooks: CallHooks): AsyncIterable<T> {
   let ended = false;
   const end = (thrown?: unknown) => {
     if (ended) return;
@@ -36,24 +52,14 @@ export async function withHooks(next: Next, request: Request, hooks: CallHooks):
     end(mapped);
     return mapped;
   };
-  let response: Response;
-  try {
-    response = await run(() => next(request));
-  } catch (thrown) {
-    throw fail(thrown);
-  }
-  if (!response.stream) {
-    end();
-    return response;
-  }
-  const source = response.message;
-  const message: typeof source = {
+  return {
     [Symbol.asyncIterator]() {
       const iterator = source[Symbol.asyncIterator]();
+      const step = () => iterator.next();
       return {
         async next() {
           try {
-            const item = await run(() => iterator.next());
+            const item = await (hooks.run === undefined ? step() : hooks.run(step));
             if (item.done === true) end();
             return item;
           } catch (thrown) {
@@ -67,5 +73,4 @@ export async function withHooks(next: Next, request: Request, hooks: CallHooks):
       };
     },
   };
-  return { ...response, message };
 }
