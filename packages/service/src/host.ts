@@ -7,6 +7,7 @@ import { createAuthority } from "./authority.ts";
 import { type CommonSettings, portOf, urlOf } from "./common-settings.ts";
 import { readCredentials } from "./credentials.ts";
 import { createDirectTransport } from "./direct-transport.ts";
+import { createFastPath } from "./fast/fast-path.ts";
 import { createHealth, type HealthState, healthService } from "./health.ts";
 import { clientInterceptors } from "./interceptors/client.ts";
 import { shuttingDown } from "./interceptors/drain.ts";
@@ -171,10 +172,12 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         registerReflection(router, [...module.descriptors, Health]);
       };
       const { maxRequestBytes, maxConnections, maxConcurrentStreams } = common;
+      const rpc = { routes, interceptors, maxRequestBytes, log };
       const server = await startServer({
         host: common.host,
         port: portOf(common, module.name),
-        rpc: createRpcHandler({ routes, interceptors, maxRequestBytes, log }),
+        rpc: createRpcHandler(rpc),
+        ...(common.fastPath ? { fast: createFastPath(rpc) } : {}),
         routes: [...(instance.http ?? []), ...operationsRoutes(health, metrics)],
         maxConnections,
         maxConcurrentStreams,

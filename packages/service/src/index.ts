@@ -15,6 +15,7 @@ export { type CommonSettings, commonSettings, portOf, urlOf } from "./common-set
 export { type Credentials, parseCredentials, readCredentials } from "./credentials.ts";
 export { createDirectTransport, type DirectTransportOptions } from "./direct-transport.ts";
 export { fromConnectError, reasonOf, toConnectError, toWire } from "./errors-on-wire.ts";
+export { createFastPath, type StreamHandler } from "./fast/fast-path.ts";
 export { DEFAULT_BATCH, type FollowOptions, follow } from "./follow.ts";
 export {
   forwardHeaders,

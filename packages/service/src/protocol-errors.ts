@@ -30,7 +30,8 @@ function grpcWithReason(response: UniversalServerResponse): UniversalServerRespo
   return { ...response, body: thenCall(body, () => addReason(trailer)) };
 }
 
-function addReason(trailer: Headers): void {
+/** Completes the error that stands in a gRPC trailer, if one does and nothing but its code says what it is. */
+export function addReason(trailer: Headers): void {
   const status = trailer.get("grpc-status");
   if (status === null || status === grpcStatusOk || trailer.has("grpc-status-details-bin")) return;
   const error = findTrailerError(trailer);
@@ -50,11 +51,17 @@ async function connectWithReason(response: UniversalServerResponse): Promise<Uni
   const header = new Headers(response.header);
   // A compressed error is one that an interceptor made and that is long; it has its reason.
   const error = header.has("content-encoding") ? undefined : parse(bytes);
-  if (error === undefined || reasonOf(error) !== undefined) return { ...response, body: once(bytes) };
-  const better = reasoned(error);
+  if (error === undefined) return { ...response, body: once(bytes) };
+  const better = withReason(error);
+  if (better === error) return { ...response, body: once(bytes) };
   const body = errorToJsonBytes(better, undefined);
   header.set("content-length", String(body.byteLength));
   return { ...response, status: codeToHttpStatus(better.code), header, body: once(body) };
+}
+
+/** An error as Connect answers it: with a reason of the vocabulary, or the one that its code means. */
+export function withReason(error: ConnectError): ConnectError {
+  return reasonOf(error) === undefined ? reasoned(error) : error;
 }
 
 function parse(bytes: Uint8Array): ConnectError | undefined {

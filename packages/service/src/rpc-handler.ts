@@ -26,33 +26,38 @@ export interface RpcHandlerOptions {
 export type RpcHandler = (request: HttpRequest, response: HttpResponse, path: string) => boolean;
 
 /** Serves implementations by Connect's own adapter. */
-export function createRpcHandler({
-  routes,
-  interceptors,
-  maxRequestBytes,
-  log,
-}: RpcHandlerOptions): RpcHandler {
-  const router = createConnectRouter({
-    interceptors,
-    readMaxBytes: maxRequestBytes,
-    acceptCompression: [compressionGzip],
-  });
-  routes(router);
-  const handlers = new Map<string, ReasonedHandler>();
-  for (const handler of router.handlers) handlers.set(handler.requestPath, withReasons(handler));
-
+export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
+  const { log } = options;
+  const handlers = createHandlers(options);
   return (request, response, path) => {
     const handler = handlers.get(path);
     if (handler === undefined) return false;
     answer(handler, request, response).catch((error: unknown) => {
       response.destroy();
-      // Whoever went away in the middle of an answer has no use for a line in the log.
-      const { code } = ConnectError.from(error);
-      if (code === Code.Aborted || code === Code.Canceled) return;
-      log.warn({ err: error, rpc: path }, "an answer could not be sent");
+      logUnsent(log, path, error);
     });
     return true;
   };
+}
+
+/** Connect's handlers by the path that they answer. */
+export function createHandlers(options: RpcHandlerOptions): Map<string, ReasonedHandler> {
+  const router = createConnectRouter({
+    interceptors: options.interceptors,
+    readMaxBytes: options.maxRequestBytes,
+    acceptCompression: [compressionGzip],
+  });
+  options.routes(router);
+  const handlers = new Map<string, ReasonedHandler>();
+  for (const handler of router.handlers) handlers.set(handler.requestPath, withReasons(handler));
+  return handlers;
+}
+
+/** Whoever went away in the middle of an answer has no use for a line in the log. */
+export function logUnsent(log: Logger, path: string, error: unknown): void {
+  const { code } = ConnectError.from(error);
+  if (code === Code.Aborted || code === Code.Canceled) return;
+  log.warn({ err: error, rpc: path }, "an answer could not be sent");
 }
 
 async function answer(handler: ReasonedHandler, request: HttpRequest, response: HttpResponse): Promise<void> {

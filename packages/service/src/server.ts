@@ -3,6 +3,7 @@ import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Se
 import { type AddressInfo, createServer as createNetServer, isIP, type Socket } from "node:net";
 import { Code } from "@connectrpc/connect";
 import type { Timers } from "@depute/core";
+import type { StreamHandler } from "./fast/fast-path.ts";
 import { sendHeadersTooLong, sendMethodNotAllowed, sendThrown, sendUnknownPath } from "./http-answers.ts";
 import { createRouteTable, type HttpRequest, type HttpResponse, type HttpRoute } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
@@ -25,6 +26,8 @@ export interface ServerOptions {
   port: number;
   /** RPCs; asked before the routes. */
   rpc: RpcHandler;
+  /** Asked first about what comes over HTTP/2; what it leaves, and what is too long, goes the common way. */
+  fast?: StreamHandler;
   routes: readonly HttpRoute[];
   maxConnections: number;
   maxConcurrentStreams: number;
@@ -71,7 +74,18 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const http2 = createHttp2Server({
     settings: { maxConcurrentStreams, maxHeaderListSize: MAX_HEADER_BYTES },
   });
-  http2.on("request", answer);
+  // It never listens; it makes Node's common form of a request and its response of a stream.
+  const common = createHttp2Server();
+  common.on("request", answer);
+  http2.on("stream", (stream, headers, flags, rawHeaders) => {
+    if (
+      options.fast !== undefined &&
+      bytesOf(rawHeaders) <= MAX_HEADER_BYTES &&
+      options.fast(stream, headers)
+    )
+      return;
+    common.emit("stream", stream, headers, flags, rawHeaders);
+  });
   http2.on("session", (session) => {
     sessions.add(session);
     session.once("close", () => sessions.delete(session));
@@ -158,8 +172,11 @@ function createHandler({
 
 /** HTTP/2's parser only advises its clients of the limit; HTTP/1.1's holds them to it. */
 function headersTooLong(request: HttpRequest): boolean {
-  if (!("stream" in request)) return false;
+  return "stream" in request && bytesOf(request.rawHeaders) > MAX_HEADER_BYTES;
+}
+
+function bytesOf(rawHeaders: readonly string[]): number {
   let bytes = 0;
-  for (const text of request.rawHeaders) bytes += text.length;
-  return bytes > MAX_HEADER_BYTES;
+  for (const text of rawHeaders) bytes += text.length;
+  return bytes;
 }

@@ -12,6 +12,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vites
 import { noCredentials } from "./credentials.ts";
 import { createDirectTransport } from "./direct-transport.ts";
 import { fromConnectError } from "./errors-on-wire.ts";
+import { createFastPath, type StreamHandler } from "./fast/fast-path.ts";
 import { serverInterceptors } from "./interceptors/server.ts";
 import { createLogger } from "./log.ts";
 import { createMetrics } from "./metrics.ts";
@@ -43,45 +44,71 @@ const interceptors = serverInterceptors({
   stopping: stopping.signal,
 });
 
-let server: Server;
+const servers: Server[] = [];
 const transports = new Map<string, Transport>();
 const closers: (() => void)[] = [];
+/** Calls that the fast path took. */
+let fastCalls = 0;
 
-beforeAll(async () => {
+async function start(withFastPath: boolean) {
   const routes = echoRoutes(trace);
-  server = await startServer({
+  const rpc = { routes, interceptors, maxRequestBytes: 100_000, log };
+  const fastPath = createFastPath(rpc);
+  const server = await startServer({
     host: "127.0.0.1",
     port: 0,
-    rpc: createRpcHandler({ routes, interceptors, maxRequestBytes: 100_000, log }),
+    rpc: createRpcHandler(rpc),
+    ...(withFastPath ? { fast: counted(fastPath) } : {}),
     routes: [],
     maxConnections: 100,
     maxConcurrentStreams: 100,
     log,
     timers: systemTimers,
   });
+  servers.push(server);
   const service = createServiceTransport(server.url, { service: "echo" });
   const foreign = createGrpcJsTransport(`127.0.0.1:${server.port}`);
   closers.push(
     () => service.close(),
     () => foreign.close(),
   );
-  transports.set("direct", createDirectTransport({ routes, interceptors }));
-  transports.set("Connect, HTTP/2", service);
-  transports.set("gRPC, grpc-js", foreign);
-  transports.set("gRPC, connect-node", createGrpcTransport({ baseUrl: server.url }));
-  transports.set("gRPC-Web, HTTP/1.1", createGrpcWebTransport({ baseUrl: server.url, httpVersion: "1.1" }));
-  transports.set(
-    "Connect JSON, HTTP/1.1",
-    createConnectTransport({ baseUrl: server.url, httpVersion: "1.1", useBinaryFormat: false }),
-  );
+  const { url: baseUrl } = server;
+  const json = { baseUrl, useBinaryFormat: false };
+  const named = {
+    "Connect, HTTP/2": service,
+    "Connect JSON, HTTP/2": createConnectTransport({ ...json, httpVersion: "2" }),
+    "Connect JSON, HTTP/1.1": createConnectTransport({ ...json, httpVersion: "1.1" }),
+    "gRPC, grpc-js": foreign,
+    "gRPC, connect-node": createGrpcTransport({ baseUrl }),
+    "gRPC-Web, HTTP/1.1": createGrpcWebTransport({ baseUrl, httpVersion: "1.1" }),
+    "gRPC-Web, HTTP/2": createGrpcWebTransport({ baseUrl, httpVersion: "2" }),
+  };
+  for (const [name, transport] of Object.entries(named)) {
+    transports.set(`${name}${withFastPath ? ", fast" : ""}`, transport);
+  }
+}
+
+function counted(fastPath: StreamHandler): StreamHandler {
+  return (stream, headers) => {
+    const taken = fastPath(stream, headers);
+    if (taken) fastCalls++;
+    return taken;
+  };
+}
+
+beforeAll(async () => {
+  transports.set("direct", createDirectTransport({ routes: echoRoutes(trace), interceptors }));
+  await start(false);
+  await start(true);
 });
 
 afterAll(async () => {
   for (const close of closers) close();
-  await server.close(100);
+  await Promise.all(servers.map((server) => server.close(100)));
 });
 
 beforeEach(() => {
+  fastCalls = 0;
   trace.started = 0;
   trace.ended = [];
   lines.length = 0;
@@ -106,10 +133,17 @@ async function texts(stream: AsyncIterable<{ text: string }>): Promise<string[]>
 describe.each([
   "direct",
   "Connect, HTTP/2",
-  "gRPC, grpc-js",
-  "gRPC, connect-node",
-  "gRPC-Web, HTTP/1.1",
+  "Connect, HTTP/2, fast",
+  "Connect JSON, HTTP/2",
+  "Connect JSON, HTTP/2, fast",
   "Connect JSON, HTTP/1.1",
+  "Connect JSON, HTTP/1.1, fast",
+  "gRPC, grpc-js",
+  "gRPC, grpc-js, fast",
+  "gRPC, connect-node",
+  "gRPC, connect-node, fast",
+  "gRPC-Web, HTTP/1.1",
+  "gRPC-Web, HTTP/2, fast",
 ])("a call over %s", (name) => {
   const client = () => {
     const transport = transports.get(name);
@@ -129,6 +163,8 @@ describe.each([
     expect(header.get("x-begin")).toBe("b");
     expect(header.get("depute-request-id")).toBe("id-1");
     expect(trailer.get("x-end")).toBe("e");
+    const plain = name.endsWith(", fast") && !name.includes("Web") && !name.includes("HTTP/1.1");
+    expect(fastCalls).toBe(plain ? 1 : 0);
   });
 
   it("takes its own headers along", async () => {
@@ -307,7 +343,7 @@ describe.each([
         setImmediate(() => more());
       }
     };
-    if (name.endsWith("HTTP/1.1")) {
+    if (name.includes("HTTP/1.1")) {
       await expect(talk()).rejects.toThrow(ConnectError);
       return;
     }

@@ -1,0 +1,78 @@
+import type { IncomingHttpHeaders } from "node:http2";
+import type { ConnectError } from "@connectrpc/connect";
+import { compressionNegotiate, mergeNonProtocolHeaders } from "@connectrpc/connect/protocol";
+import {
+  codeToHttpStatus,
+  contentTypeUnaryJson,
+  contentTypeUnaryProto,
+  errorToJsonBytes,
+  parseTimeout,
+} from "@connectrpc/connect/protocol-connect";
+import { compressionGzip } from "@connectrpc/connect-node";
+import { withReason } from "../protocol-errors.ts";
+import { type Answer, type AnswerHead, COMPRESS_MIN_BYTES, type Protocol } from "./protocol.ts";
+
+export const connectBinary = connect(true);
+export const connectJson = connect(false);
+
+/** Connect's unary calls by POST: the body is the message, trailers are header fields with a prefix. */
+function connect(binary: boolean): Protocol {
+  return {
+    name: "connect",
+    binary,
+    header: { "content-type": binary ? contentTypeUnaryProto : contentTypeUnaryJson },
+    trailer: {},
+
+    accepts(headers, maxBytes) {
+      const encoding = headers["content-encoding"];
+      if (encoding !== undefined && encoding !== "identity") return false;
+      const length = headers["content-length"];
+      return length === undefined || Number(length) <= maxBytes;
+    },
+
+    timeoutOf(headers) {
+      const timeout = headers["connect-timeout-ms"];
+      return timeout === undefined ? NO_TIMEOUT : parseTimeout(String(timeout), Number.MAX_SAFE_INTEGER);
+    },
+
+    limitOf: (_chunks, _length, maxBytes) => maxBytes,
+    messageOf: (body) => body,
+
+    answer: (headers, head, message) => withBody(headers, 200, head, message),
+
+    refuse(headers, head, error) {
+      head.header.set("content-type", contentTypeUnaryJson);
+      if (!error.isWireError) mergeNonProtocolHeaders(head.header, error.metadata);
+      const reasoned: ConnectError = withReason(error);
+      const body = errorToJsonBytes(reasoned, undefined);
+      return withBody(headers, codeToHttpStatus(reasoned.code), head, body);
+    },
+  };
+}
+
+const NO_TIMEOUT = {};
+
+function withBody(
+  headers: IncomingHttpHeaders,
+  status: number,
+  { header, trailer }: AnswerHead,
+  body: Uint8Array,
+): Answer | Promise<Answer> {
+  trailer.forEach((value, name) => {
+    header.append(`trailer-${name}`, value);
+  });
+  if (body.length >= COMPRESS_MIN_BYTES) {
+    const accepted = String(headers["accept-encoding"] ?? "");
+    const { response } = compressionNegotiate([compressionGzip], null, accepted, "accept-encoding");
+    if (response !== null) {
+      header.set("content-encoding", response.name);
+      return response.compress(body).then((compressed) => whole(status, header, compressed));
+    }
+  }
+  return whole(status, header, body);
+}
+
+function whole(status: number, header: Headers, body: Uint8Array): Answer {
+  header.set("content-length", String(body.length));
+  return { status, header, body, trailer: undefined };
+}

@@ -1,0 +1,64 @@
+import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { systemTimers } from "@depute/core";
+import { CallEnd } from "../call-end.ts";
+import type { RpcHandlerOptions } from "../rpc-handler.ts";
+import { connectBinary, connectJson } from "./connect.ts";
+import { grpc } from "./grpc.ts";
+import { collectUnaryMethods, type UnaryMethod } from "./methods.ts";
+import type { Protocol } from "./protocol.ts";
+import { serve } from "./serve.ts";
+
+/** Answers a stream of HTTP/2, or gives false and leaves it untouched. */
+export type StreamHandler = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => boolean;
+
+// Any other spelling of them is left to the adapter.
+const PROTOCOLS = new Map<string | undefined, Protocol>([
+  ["application/grpc", grpc],
+  ["application/grpc+proto", grpc],
+  ["application/proto", connectBinary],
+  ["application/json", connectJson],
+]);
+
+/**
+ * A short cut beside Connect's adapter for plain unary calls over HTTP/2: gRPC and Connect by POST, uncompressed. It
+ * calls the same implementations through the same interceptors, and answers what the adapter would answer; whatever is
+ * not plain is the adapter's, also when that shows only in the body.
+ */
+export function createFastPath(options: RpcHandlerOptions): StreamHandler {
+  const methods = collectUnaryMethods(options);
+  return (stream, headers) => {
+    const method = methods.get(headers[":path"] as string);
+    if (method === undefined || headers[":method"] !== "POST" || headers.expect !== undefined) return false;
+    const protocol = PROTOCOLS.get(headers["content-type"]);
+    if (protocol === undefined || !protocol.accepts(headers, options.maxRequestBytes)) return false;
+    const authority = headers[":authority"] ?? headers.host;
+    if (authority === undefined) return false;
+    const { timeoutMs, error } = protocol.timeoutOf(headers);
+    if (error !== undefined) return false;
+    const url = urlOf(authority, method);
+    if (url === undefined) return false;
+    const end = new CallEnd();
+    const due = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
+    serve(stream, { headers, url, method, protocol, due }, end, options);
+    if (timeoutMs !== undefined) startDeadline(stream, end, timeoutMs);
+    return true;
+  };
+}
+
+/** The last one is kept, since callers know a server by few names; undefined for an authority that is none. */
+function urlOf(authority: string, method: UnaryMethod): string | undefined {
+  if (method.last.authority !== authority) {
+    const url = URL.parse(method.path, `http://${authority}`)?.toString();
+    if (url === undefined) return undefined;
+    method.last = { authority, url };
+  }
+  return method.last.url;
+}
+
+/** The caller's own time limit, which an interceptor may shorten. */
+function startDeadline(stream: ServerHttp2Stream, end: CallEnd, ms: number): void {
+  const expire = () => end.abort(new ConnectError("the operation timed out", Code.DeadlineExceeded));
+  if (ms <= 0) expire();
+  else stream.on("close", systemTimers.after(ms, expire));
+}

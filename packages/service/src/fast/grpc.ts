@@ -1,0 +1,63 @@
+import { compressedFlag, compressionNegotiate, encodeEnvelope } from "@connectrpc/connect/protocol";
+import { grpcStatusOk, parseTimeout, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { compressionGzip } from "@connectrpc/connect-node";
+import { addReason } from "../protocol-errors.ts";
+import { type Answer, COMPRESS_MIN_BYTES, type Protocol } from "./protocol.ts";
+
+/** A flag and the message's length. */
+const PREFIX_BYTES = 5;
+
+/** gRPC over HTTP/2 with messages in binary: a body is one envelope, the status stands in the trailer. */
+export const grpc: Protocol = {
+  name: "grpc",
+  binary: true,
+  header: { "content-type": "application/grpc+proto" },
+  trailer: { "grpc-status": grpcStatusOk },
+
+  accepts(headers) {
+    const encoding = headers["grpc-encoding"];
+    return encoding === undefined || encoding === "identity";
+  },
+
+  timeoutOf(headers) {
+    const timeout = headers["grpc-timeout"];
+    return timeout === undefined ? NO_TIMEOUT : parseTimeout(String(timeout), Number.MAX_SAFE_INTEGER);
+  },
+
+  limitOf(chunks, length, maxBytes) {
+    if (length < PREFIX_BYTES) return undefined;
+    let prefix = chunks[0] as Uint8Array;
+    if (prefix.length < PREFIX_BYTES) prefix = Buffer.concat(chunks);
+    const size = new DataView(prefix.buffer, prefix.byteOffset).getUint32(1);
+    return prefix[0] !== 0 || size > maxBytes ? -1 : PREFIX_BYTES + size;
+  },
+
+  messageOf(body, limit) {
+    return body.length === limit ? body.subarray(PREFIX_BYTES) : undefined;
+  },
+
+  answer(headers, { header, trailer }, message) {
+    if (message.length >= COMPRESS_MIN_BYTES) {
+      const accepted = String(headers["grpc-accept-encoding"] ?? "");
+      const { response } = compressionNegotiate([compressionGzip], null, accepted, "grpc-accept-encoding");
+      if (response !== null) {
+        header.set("grpc-encoding", response.name);
+        return response.compress(message).then((compressed) => ({
+          status: 200,
+          header,
+          body: encodeEnvelope(compressedFlag, compressed),
+          trailer,
+        }));
+      }
+    }
+    return { status: 200, header, body: encodeEnvelope(0, message), trailer };
+  },
+
+  refuse(_headers, { header, trailer }, error): Answer {
+    setTrailerStatus(trailer, error);
+    addReason(trailer);
+    return { status: 200, header, body: undefined, trailer };
+  },
+};
+
+const NO_TIMEOUT = {};

@@ -1,0 +1,54 @@
+import type { DescService } from "@bufbuild/protobuf";
+import {
+  type ConnectRouter,
+  createMethodImplSpec,
+  createServiceImplSpec,
+  type MethodImplSpec,
+} from "@connectrpc/connect";
+import { createMethodSerializationLookup, createMethodUrl } from "@connectrpc/connect/protocol";
+import type { ReasonedHandler } from "../protocol-errors.ts";
+import { createHandlers, type RpcHandlerOptions } from "../rpc-handler.ts";
+
+type UnarySpec = Extract<MethodImplSpec, { kind: "unary" }>;
+type Serialization = ReturnType<typeof createMethodSerializationLookup>;
+
+/** A method that the fast path can serve. */
+export interface UnaryMethod {
+  readonly path: string;
+  readonly spec: UnarySpec;
+  readonly serialization: Serialization;
+  /** What answers when the request turns out to be none for the fast path after its body was begun. */
+  readonly adapter: ReasonedHandler;
+  /** The authority of the last call, and the address that it makes with the path. */
+  last: { authority: string; url: string };
+}
+
+/** The unary methods of what `routes` registers, by their paths. */
+export function collectUnaryMethods(options: RpcHandlerOptions): Map<string, UnaryMethod> {
+  const adapters = createHandlers(options);
+  const methods = new Map<string, UnaryMethod>();
+  const limits = { readMaxBytes: options.maxRequestBytes, writeMaxBytes: 0xffff_ffff };
+  const add = (spec: MethodImplSpec) => {
+    if (spec.kind !== "unary") return;
+    const path = createMethodUrl("/", spec.method);
+    const adapter = adapters.get(path);
+    if (adapter === undefined) return;
+    const serialization = createMethodSerializationLookup(spec.method, undefined, undefined, limits);
+    methods.set(path, { path, spec, serialization, adapter, last: { authority: "", url: "" } });
+  };
+  const router: ConnectRouter = {
+    handlers: [],
+    // A registration with options of its own is left to the adapter, which knows what they mean.
+    service(service: DescService, implementation, own) {
+      if (own === undefined)
+        Object.values(createServiceImplSpec(service, implementation).methods).forEach(add);
+      return router;
+    },
+    rpc(method, implementation, own) {
+      if (own === undefined) add(createMethodImplSpec(method, implementation));
+      return router;
+    },
+  };
+  options.routes(router);
+  return methods;
+}

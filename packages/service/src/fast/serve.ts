@@ -1,0 +1,147 @@
+import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { Message } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { CallEnd } from "../call-end.ts";
+import { logUnsent, type RpcHandlerOptions } from "../rpc-handler.ts";
+import type { Call } from "./call.ts";
+import { handOver } from "./hand-over.ts";
+import { invoke } from "./invoke.ts";
+import { PlainHeaders, toNodeHeaders } from "./plain-headers.ts";
+import type { Answer } from "./protocol.ts";
+
+/** Reads a call's message, has it answered, and writes the answer. */
+export function serve(stream: ServerHttp2Stream, call: Call, end: CallEnd, options: RpcHandlerOptions): void {
+  // Node keeps a closed stream past many collections of young memory, and its listeners with it: what they hold is this
+  // one variable, which is emptied.
+  let open: Open | undefined = {
+    call,
+    end,
+    options,
+    chunks: [],
+    length: 0,
+    limit: undefined,
+    trailer: undefined,
+  };
+  stream.on("error", ignore);
+  stream.on("close", () => {
+    open?.end.leave();
+    open = undefined;
+  });
+  stream.on("data", (chunk: Buffer) => {
+    if (open !== undefined) take(stream, open, chunk);
+  });
+  stream.on("end", () => {
+    if (open !== undefined) taken(stream, open);
+  });
+  stream.on("wantTrailers", () => {
+    if (open?.trailer !== undefined) stream.sendTrailers(open.trailer);
+  });
+}
+
+interface Open {
+  readonly call: Call;
+  readonly end: CallEnd;
+  readonly options: RpcHandlerOptions;
+  chunks: Buffer[];
+  length: number;
+  limit: number | undefined;
+  trailer: OutgoingHttpHeaders | undefined;
+}
+
+// What broke is told by "close", too; without a listener it would end the process.
+function ignore(): void {}
+
+function take(stream: ServerHttp2Stream, open: Open, chunk: Buffer): void {
+  const { call, end, options, chunks } = open;
+  chunks.push(chunk);
+  open.length += chunk.length;
+  open.limit ??= call.protocol.limitOf(chunks, open.length, options.maxRequestBytes);
+  if (open.limit === undefined || open.length <= open.limit) return;
+  stream.removeAllListeners("data").removeAllListeners("end").pause();
+  complete(stream, open, handOver(call, end, beforeRest(chunks, stream)));
+}
+
+function taken(stream: ServerHttp2Stream, open: Open): void {
+  const { chunks, length } = open;
+  const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length);
+  open.chunks = [];
+  complete(stream, open, answer(open, body));
+}
+
+async function complete(stream: ServerHttp2Stream, open: Open, answering: Promise<Answer>): Promise<void> {
+  try {
+    const answer = await answering;
+    open.end.settle();
+    send(stream, open, answer);
+  } catch (error) {
+    stream.destroy();
+    logUnsent(open.options.log, open.call.method.path, error);
+  }
+}
+
+async function answer({ call, end, options, limit }: Open, body: Uint8Array): Promise<Answer> {
+  const { headers, method, protocol } = call;
+  const message = read(call, protocol.messageOf(body, limit));
+  if (message === undefined) return handOver(call, end, only(body));
+  const head = {
+    header: PlainHeaders.toSend({ ...protocol.header }),
+    trailer: PlainHeaders.toSend({ ...protocol.trailer }),
+  };
+  try {
+    const response = await invoke(call, end, options.interceptors, message, head);
+    replace(head.header, response.header);
+    replace(head.trailer, response.trailer);
+    const bytes = method.serialization.getO(protocol.binary).serialize(response.message);
+    return protocol.answer(headers, head, bytes);
+  } catch (thrown) {
+    const error =
+      thrown instanceof ConnectError
+        ? thrown
+        : new ConnectError("internal error", Code.Internal, undefined, undefined, thrown);
+    return protocol.refuse(headers, head, error);
+  }
+}
+
+/** An interceptor may answer with headers of its own. */
+function replace(into: Headers, by: Headers): void {
+  if (into === by) return;
+  for (const name of [...into.keys()]) into.delete(name);
+  for (const [name, value] of by) into.append(name, value);
+}
+
+/** Undefined for what is no message: how that is refused is the adapter's business. */
+function read({ method, protocol }: Call, bytes: Uint8Array | undefined): Message | undefined {
+  if (bytes === undefined) return undefined;
+  try {
+    return method.serialization.getI(protocol.binary).parse(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+async function* only(body: Uint8Array): AsyncIterable<Uint8Array> {
+  if (body.length > 0) yield body;
+}
+
+async function* beforeRest(
+  chunks: readonly Uint8Array[],
+  rest: ServerHttp2Stream,
+): AsyncIterable<Uint8Array> {
+  yield* chunks;
+  yield* rest.iterator({ destroyOnReturn: false });
+}
+
+function send(stream: ServerHttp2Stream, open: Open, { status, header, body, trailer }: Answer): void {
+  if (stream.destroyed || stream.closed) return;
+  const fields = toNodeHeaders(header);
+  fields[":status"] = status;
+  if (trailer === undefined) {
+    stream.respond(fields);
+  } else {
+    open.trailer = toNodeHeaders(trailer);
+    stream.respond(fields, WITH_TRAILERS);
+  }
+  stream.end(body);
+}
+
+const WITH_TRAILERS = { waitForTrailers: true };
