@@ -43,13 +43,12 @@ function atSight(parent: Pattern, child: Pattern, budget: WorkBudget): boolean |
   if (outer[prefix] !== "**" || outer.findIndex(isWildcard) !== prefix) return undefined;
   budget.left -= inner.length + 1;
   if (budget.left < 0) return false;
-  if (inner.length >= prefix && outer.every((segment, i) => i === prefix || segment === inner[i]))
-    return true;
-  // Another literal where the parent has one: what the child matches cannot begin as the parent does.
+  // The first literal of the parent that the child does not share.
   const other = outer.findIndex((segment, i) => i < prefix && segment !== inner[i]);
-  const atOther = inner[other];
-  const isLiteralBefore = inner.slice(0, other).every((segment) => !isWildcard(segment));
-  return isLiteralBefore && atOther !== undefined && !isWildcard(atOther) ? false : undefined;
+  if (other < 0) return true;
+  // With another literal in its place, what the child matches cannot begin as the parent does.
+  const instead = inner[other];
+  return instead !== undefined && !isWildcard(instead) ? false : undefined;
 }
 
 function isWildcard(segment: string): boolean {

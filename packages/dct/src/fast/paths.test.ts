@@ -271,6 +271,77 @@ describe("the fast path and the reference path", () => {
     }
   });
 
+  const numbers = jsons.flatMap((json) =>
+    [...json.matchAll(/:(\d+)/g)].map(({ index }) => [json, index] as const),
+  );
+
+  test.each([
+    "00",
+    "01",
+    "0",
+    "1.0",
+    "1e1",
+    "1E1",
+    "-0",
+    "-1",
+    "+1",
+    "",
+    " 1",
+    "1 ",
+    "0x1",
+    '"1"',
+    "null",
+    "1,",
+  ])("say the same of %j in the place of each number", (spelling) => {
+    expect(numbers.length).toBeGreaterThan(10);
+    for (const [json, at] of numbers) {
+      verify(encodeText(json.slice(0, at + 1) + spelling + json.slice(at + 1).replace(/^\d+/, "")));
+    }
+  });
+
+  test.each([
+    "9007199254740991",
+    "9007199254740992",
+    "9007199254740993",
+    "99999999999999999",
+    "0".repeat(17),
+  ])("say the same of %s in the place of each number", (large) => {
+    for (const [json, at] of numbers) {
+      verify(encodeText(json.slice(0, at + 1) + large + json.slice(at + 1).replace(/^\d+/, "")));
+    }
+  });
+
+  test("say the same of every last character, whatever the length", () => {
+    const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=+/ ";
+    const tails = ["/a", "/ab", "/abc"].map((resource) => {
+      const capabilities = [{ namespace: "docs", action: "read", resource }];
+      const { token } = serialiseToken(rootToken({ capabilities }));
+      const accepted = [...alphabet].filter((last) => verify(token.slice(0, -1) + last).ok);
+      expect(accepted).toEqual([token.at(-1)]);
+      return token.length % 4;
+    });
+    expect(tails.sort()).toEqual([0, 2, 3]);
+  });
+
+  test("say the same of a text that is a pattern in one namespace alone", () => {
+    const resource = "https://only-in-web.example/**";
+    for (const namespace of ["web", "docs", "web", "docs"]) {
+      const capabilities = [{ namespace, action: "read", resource }];
+      const result = verify(encode(sign({ ...honest[0]?.authority, capabilities })));
+      expect(result.ok).toBe(namespace === "web");
+    }
+  });
+
+  test.each([32, 33, 34, 35])("say the same of %i signatures", (count) => {
+    const [token] = honest as [SignedJSONToken];
+    verify(encode({ ...token, signatures: new Array(count).fill(token.signatures[0]) }));
+  });
+
+  test.each([63, 64, 65])("say the same of %i capabilities", (count) => {
+    const capabilities = new Array(count).fill({ namespace: "docs", action: "read", resource: "/a" });
+    expect(verify(encode(sign({ ...honest[0]?.authority, capabilities }))).ok).toBe(count <= 64);
+  });
+
   test("ask the context the same questions in the same order", () => {
     const asked = ["reference", "fast"].map((path) => {
       const calls: unknown[] = [];

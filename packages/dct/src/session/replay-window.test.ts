@@ -6,6 +6,7 @@ import { ReplayWindow } from "./replay-window.ts";
 test("property: says what a memory of every number would say, of those not too far back", () => {
   const steps = fc.array(fc.oneof(fc.integer({ min: -40, max: 40 }), fc.integer({ min: -1100, max: 2200 })), {
     maxLength: 200,
+    size: "max",
   });
   fc.assert(
     fc.property(steps, (all) => {

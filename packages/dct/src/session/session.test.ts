@@ -208,6 +208,17 @@ describe("opening", () => {
     expect(() => own.accept(change(grant), id(root))).toThrow(/^invalid_proof/);
   });
 
+  test("other terms under the same two keys make another key", () => {
+    const { request: own, grant, session } = open();
+    const otherId = "A".repeat(22);
+    for (const change of [{}, { expiresAt: grant.expiresAt + 1 }, { id: otherId }]) {
+      const text = own.accept({ ...grant, ...change }).prove({ ...CALL, now: NOW });
+      const renamed = text.replace(otherId, grant.id);
+      const isSame = Object.keys(change).length === 0;
+      expect(outcome(session.check(engine, renamed, call))).toBe(isSame ? "ok" : "invalid_proof code");
+    }
+  });
+
   test("an expired session makes no proof", () => {
     const { caller } = open();
     expect(() => caller.prove({ ...CALL, now: NOW + SESSION_LIFETIME_MS + 1 })).toThrow(/expired/);
