@@ -6,6 +6,7 @@ import type { Clock, Timers } from "@depute/core";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { type Authority, type Identity, mayActFor } from "@depute/service";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
+import type { CardKey } from "./card-key.ts";
 import type { RemovalGuard } from "./removal-guard.ts";
 import type { StoredAgent } from "./rules/agent.ts";
 import type { SchemaChecker } from "./schema-checker.ts";
@@ -35,6 +36,8 @@ export interface RegistryContext {
   readonly proofRequired: boolean;
   /** Whether CAP's orchestrator may delegate to every agent. */
   readonly orchestratorMay: boolean;
+  /** The key that signs agents' cards. */
+  readonly cardKey: CardKey;
   /** Keys whose imports of trust count, in base64url. */
   readonly trustOperators: readonly string[];
   /** Scores from which on the levels of trust 1, 2, 3, 4 begin. */

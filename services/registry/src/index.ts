@@ -7,6 +7,7 @@ import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_servi
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { defineService, defineSettings, SettingsError } from "@depute/service";
 import { openStore } from "@depute/store";
+import { openCardKey } from "./card-key.ts";
 import type { RegistryContext } from "./context.ts";
 import { agentService } from "./handlers/agent-service.ts";
 import { discoveryService } from "./handlers/discovery-service.ts";
@@ -104,6 +105,7 @@ export const registry = defineService({
       },
       proofRequired: settings.registrationProof === "required",
       orchestratorMay: settings.orchestratorMayDelegate,
+      cardKey: openCardKey(dataDir),
       trustOperators: settings.trustOperators,
       trustLevels: readLevels(settings.trustLevels),
       orchestrators: settings.orchestratorPrincipals,

@@ -27,6 +27,7 @@ import { leaseExpiry } from "../rules/liveness.ts";
 import { findVisible, putState } from "../store/agents.ts";
 import { putLease, retireLease } from "../store/leases.ts";
 import { getAgentVersion, listAgentVersions } from "./agent-versions.ts";
+import { getAgentCard } from "./get-agent-card.ts";
 import { listAgents } from "./list-agents.ts";
 import { publishCapabilities } from "./publish-capabilities.ts";
 import { registerAgent } from "./register-agent.ts";
@@ -42,6 +43,7 @@ export function agentService(registry: RegistryContext): ServiceImpl<typeof Agen
     publishCapabilities: (request, context) => publishCapabilities(registry, request, context),
     setAgentStatus: (request, context) => setAgentStatus(registry, request, context),
     getAgentVersion: (request, context) => getAgentVersion(registry, request, context),
+    getAgentCard: (request, context) => getAgentCard(registry, request, context),
     watchAgents: (request, context) => watchAgents(registry, request, context),
     listAgentVersions: (request, context) => listAgentVersions(registry, request, context),
   };

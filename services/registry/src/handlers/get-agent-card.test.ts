@@ -1,0 +1,121 @@
+import { createPublicKey, verify } from "node:crypto";
+import { AgentVisibility } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { canonicalBytes } from "@depute/core";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { sha256Hex } from "../sha256.ts";
+import { capability } from "../testing/capability.ts";
+import { ALICE, as, BOB, type Platform, startPlatform } from "../testing/platform.ts";
+import { refusal } from "../testing/refusal.ts";
+
+let platform: Platform;
+let requests = 0;
+const register = (parts: Record<string, unknown> = {}) =>
+  platform.agents.registerAgent(
+    { requestId: `r${++requests}`, agent: { id: "a:b", principal: ALICE, ...parts } },
+    as(ALICE),
+  );
+
+beforeEach(async () => {
+  platform = await startPlatform();
+  await platform.agents.registerAgent({ requestId: "base", agent: { id: "a", principal: ALICE } }, as(ALICE));
+});
+afterEach(() => platform.stop());
+
+async function read(caller = BOB) {
+  const answer = await platform.agents.getAgentCard({ id: "a:b" }, as(caller));
+  return { ...answer, json: JSON.parse(new TextDecoder().decode(answer.card)) };
+}
+
+describe("GetAgentCard", () => {
+  it("says who the agent is, what it can do, and which delegations it accepts", async () => {
+    await register({
+      displayName: "Analyst",
+      description: "Analyses.",
+      version: "1.2.0",
+      organization: "acme",
+      tags: ["fast"],
+      card: { agentId: "agent://acme.com/x/a", name: "A", endpoints: { asp: "https://acme.com/asp" } },
+      delegation: {
+        revocationEndpoint: "https://acme.com/revocations",
+        delegationPolicy: {
+          acceptsDelegation: true,
+          maxChainDepth: 3n,
+          requiredTrustScore: 0.5,
+          allowedNamespaces: ["data"],
+          costPerTaskMicrocents: 500n,
+        },
+      },
+    });
+    const capabilities = [capability("sum", { cat: "math", desc: "Adds." })];
+    await platform.agents.publishCapabilities({ requestId: "p", agentId: "a:b", capabilities }, as(ALICE));
+    const { signatures, ...card } = (await read()).json;
+    expect(signatures).toHaveLength(1);
+    expect(card).toEqual({
+      protocolVersion: "0.3.0",
+      name: "Analyst",
+      description: "Analyses.",
+      url: `${platform.publicUrl}/nekte/a%3Ab`,
+      preferredTransport: "NEKTE",
+      additionalInterfaces: [{ url: "https://acme.com/asp", transport: "ASP" }],
+      version: "1.2.0",
+      provider: { organization: "acme", url: platform.publicUrl },
+      capabilities: { streaming: true, pushNotifications: false, stateTransitionHistory: true },
+      defaultInputModes: ["application/json"],
+      defaultOutputModes: ["application/json"],
+      skills: [{ id: "sum", name: "sum", description: "Adds.", tags: ["math", "fast"] }],
+      delegateos: {
+        principal: ALICE,
+        revocationEndpoint: "https://acme.com/revocations",
+        delegationPolicy: {
+          acceptsDelegation: true,
+          maxChainDepth: 3,
+          requiredTrustScore: 0.5,
+          allowedNamespaces: ["data"],
+          costPerTaskMicrocents: 500,
+        },
+      },
+    });
+  });
+
+  it("is signed over its canonical form by a key that stays", async () => {
+    await register();
+    const { json, signingKey, digest } = await read();
+    const { signatures, ...card } = json;
+    const [{ protected: header, signature }] = signatures;
+    expect(JSON.parse(Buffer.from(header, "base64url").toString())).toEqual({
+      alg: "EdDSA",
+      kid: signingKey?.kid,
+      typ: "JOSE",
+    });
+    const payload = canonicalBytes(card);
+    const message = Buffer.from(`${header}.${Buffer.from(payload).toString("base64url")}`);
+    const jwk = { kty: "OKP", crv: "Ed25519", x: signingKey?.x ?? "" };
+    const key = createPublicKey({ key: jwk, format: "jwk" });
+    expect(verify(null, message, key, Buffer.from(signature, "base64url"))).toBe(true);
+    expect(verify(null, Buffer.from(`${message}A`), key, Buffer.from(signature, "base64url"))).toBe(false);
+    expect(digest).toBe(sha256Hex(payload));
+    await platform.restart();
+    expect((await read()).signingKey?.x).toBe(signingKey?.x);
+  });
+
+  it("changes its digest with the card alone", async () => {
+    await register();
+    const { digest } = await read();
+    await platform.agents.heartbeatAgent({ id: "a:b" }, as(ALICE));
+    expect((await read()).digest).toBe(digest);
+    await register({ description: "new" });
+    expect((await read()).digest).not.toBe(digest);
+  });
+
+  it("is not there for who does not see the agent, nor once it is removed", async () => {
+    await platform.agents.registerAgent(
+      { requestId: "hide", agent: { id: "a", principal: ALICE, visibility: AgentVisibility.NAMED } },
+      as(ALICE),
+    );
+    await register();
+    expect(await refusal(read())).toMatchObject({ reason: "AGENT_NOT_FOUND" });
+    expect((await read(ALICE)).json.name).toBe("a:b");
+    await platform.agents.deregisterAgent({ id: "a:b" }, as(ALICE));
+    expect(await refusal(read(ALICE))).toMatchObject({ reason: "AGENT_NOT_FOUND" });
+  });
+});
