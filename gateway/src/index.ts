@@ -2,6 +2,7 @@ import { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
 import { defineService, SERVICES } from "@depute/service";
 import { agentaRoutes, compileAgenta } from "../wires/agenta/index.ts";
 import { delegateosRoutes } from "../wires/delegateos/index.ts";
+import { mcpWire, readMcpConfig } from "../wires/mcp/index.ts";
 import { nekteRoutes } from "../wires/nekte/index.ts";
 import { NekteMethods } from "../wires/nekte/methods.ts";
 import { nekteService } from "../wires/nekte/rpc.ts";
@@ -32,6 +33,7 @@ export const gateway = defineService({
         return deps.publicUrl;
       },
     };
+    const mcp = mcpWire(readMcpConfig(settings.mcpConfig), deps.connect, wire);
     const methods = new NekteMethods({ clients, defaultAgent, invokeTimeoutMs });
     const auth = settings.auth === "required" ? "bearer" : "none";
     return {
@@ -48,8 +50,9 @@ export const gateway = defineService({
         ...nekteRoutes({ methods, deps: wire, epochMs: settings.nekteEpochMs, auth }),
         ...delegateosRoutes(clients, wire),
         ...agentaRoutes(),
+        ...mcp.http,
       ],
-      close: async () => {},
+      close: () => mcp.close(),
     };
   },
 });

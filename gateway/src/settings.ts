@@ -31,4 +31,10 @@ export const gatewaySettings = defineSettings({
     help: "times of nekte.task.status as milliseconds since 1970 rather than ISO 8601, for clients that want numbers",
     group: NEKTE,
   },
+  mcpConfig: {
+    type: "string",
+    default: "",
+    help: "JSON file of the MCP servers behind /mcp/{name}; empty: none",
+    group: "Gateway: MCP",
+  },
 });

@@ -1,1 +1,20 @@
-export {};
+export * from "./authoriser.ts";
+export { argumentsDigest, definitionDigest } from "./digest.ts";
+export { type DownstreamOptions, downstream, downstreamFactory, withPresentation } from "./downstream.ts";
+export { type HolderKey, heldToken, holderKey } from "./holder.ts";
+export { type Changing, HttpFace, type HttpFaceOptions } from "./http-face.ts";
+export { PlatformAuthoriser, type PlatformAuthoriserOptions } from "./platform-authoriser.ts";
+export { once, type Presentation } from "./presentation.ts";
+export { McpProxy, type ProxyOptions, type ProxyRequest } from "./proxy.ts";
+export {
+  ConfigError,
+  type ProxyConfig,
+  readConfig,
+  type UpstreamAddress,
+  type UpstreamConfig,
+} from "./rules/read-config.ts";
+export { DENIED, Refusal } from "./rules/refusal.ts";
+export { MEMBER } from "./rules/strip.ts";
+export type { CallRule, ToolMap } from "./rules/tool-map.ts";
+export { SHIPPED_MAPS } from "./shipped-maps.ts";
+export { ASKS, type Ask, Upstream, UpstreamError, type UpstreamOptions } from "./upstream.ts";

@@ -1,0 +1,72 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import { type HttpFace, Refusal, UpstreamError } from "@depute/mcp";
+import { type HttpRequest, type HttpResponse, readBody, sendJson } from "@depute/service";
+import { parseJson } from "@depute/wire";
+import type { WireDeps } from "../../src/json-rpc-route.ts";
+import { type ErrorRow, JSON_RPC, OWN } from "../../src/own-codes.ts";
+import { sendWebResponse, toWebRequest } from "./http.ts";
+import { presentedBy } from "./presented.ts";
+
+/** Levels of nesting of a request, its envelope among them. */
+const MAX_DEPTH = 42;
+
+/** Answers MCP's Streamable HTTP at an address. The body is parsed once, here. */
+export async function answerMcp(
+  face: HttpFace,
+  path: string,
+  deps: WireDeps,
+  request: HttpRequest,
+  response: HttpResponse,
+): Promise<void> {
+  if (!isOwnOrigin(request)) return refuse(response, 403, OWN.NOT_ALLOWED, "the origin is another host");
+  let body: JsonValue | undefined;
+  if (request.method === "POST") {
+    const bytes = await readBody(request, deps.maxBodyBytes);
+    const parsed = parseJson(bytes, { maxBytes: deps.maxBodyBytes, maxDepth: MAX_DEPTH });
+    if (!parsed.ok) return refuse(response, 400, JSON_RPC.PARSE_ERROR, parsed.error.message);
+    // Revisions since 2025-06-18 have no batches, and a proof is for one call.
+    if (Array.isArray(parsed.value)) {
+      return refuse(response, 400, JSON_RPC.INVALID_REQUEST, "batches are not answered here");
+    }
+    body = parsed.value;
+  }
+  const left = new AbortController();
+  response.once("close", () => left.abort());
+  const url = `${deps.publicUrl}${path}`;
+  try {
+    const web = toWebRequest(request, url, left.signal);
+    await sendWebResponse(await face.answer(web, body, presentedBy(request, url)), response);
+  } catch (thrown) {
+    if (response.headersSent || response.destroyed) {
+      response.destroy();
+      return;
+    }
+    sendJson(response, 200, { jsonrpc: "2.0", id: idOf(body), error: errorOf(thrown) });
+  }
+}
+
+/** What a page of another site could be made to send does not count (MCP, Streamable HTTP). */
+function isOwnOrigin({ headers }: HttpRequest): boolean {
+  const { origin } = headers;
+  if (origin === undefined) return true;
+  return URL.parse(origin)?.host === (headers[":authority"] ?? headers.host);
+}
+
+function errorOf(thrown: unknown): ErrorRow & { data: JsonValue } {
+  if (thrown instanceof Refusal) {
+    const { code, message, data } = thrown;
+    return { code, message, data };
+  }
+  if (!(thrown instanceof UpstreamError)) throw thrown;
+  const data = { reason: "DEPENDENCY_UNAVAILABLE", detail: thrown.message };
+  return { ...JSON_RPC.INTERNAL_ERROR, message: "the MCP server failed", data };
+}
+
+function idOf(body: JsonValue | undefined): JsonValue {
+  const id = typeof body === "object" && body !== null && !Array.isArray(body) ? body.id : null;
+  return typeof id === "string" || typeof id === "number" ? id : null;
+}
+
+function refuse(response: HttpResponse, status: number, row: ErrorRow, detail: string): void {
+  sendJson(response, status, { jsonrpc: "2.0", id: null, error: { ...row, data: { detail } } });
+}

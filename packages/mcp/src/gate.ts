@@ -1,0 +1,96 @@
+import { create } from "@bufbuild/protobuf";
+import { type DenialReason, DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
+import { CapabilityListSchema } from "@depute/contracts/delegateos/v0/token_pb";
+import type { Authoriser } from "./authoriser.ts";
+import { argumentsDigest } from "./digest.ts";
+import { type Presentation, present } from "./presentation.ts";
+import type { Asked } from "./rules/methods.ts";
+import { denialOf, unmapped } from "./rules/refusal.ts";
+import { resourceOf } from "./rules/resource.ts";
+import type { CallRule } from "./rules/tool-map.ts";
+import type { Right } from "./rules/visible.ts";
+
+const NO_CAPABILITIES = create(CapabilityListSchema, {});
+/** Longer ones are no resources (DelegateOS 10.2). */
+const MAX_RESOURCE_CHARS = 1024;
+
+/** A call that may be made. */
+export interface Admitted {
+  readonly rule: CallRule;
+  readonly right: Right;
+  /** Whose token it is; undefined for a call that needed none. */
+  readonly principal?: string;
+}
+
+export interface GateOptions {
+  readonly authoriser: Authoriser;
+  readonly requireToken: boolean;
+  /** Follows the links of a path, for rules of form `real-path`; undefined for a path that cannot be followed. */
+  realPath(path: string): Promise<string | undefined>;
+}
+
+/**
+ * Lets a call in or throws a Refusal. The decision is about the very arguments that are forwarded, and about this call
+ * alone: nothing of it is kept.
+ *
+ * @throws Refusal; DeputeError when nobody can be asked
+ */
+export async function admit(
+  { authoriser, requireToken, realPath }: GateOptions,
+  { rule, args, name }: Asked,
+  presentation: Presentation | undefined,
+): Promise<Admitted> {
+  if (presentation === undefined && requireToken) {
+    const nothing = { type: DenialType.CAPABILITY_NOT_GRANTED, granted: NO_CAPABILITIES };
+    throw denialOf({ ...nothing, detail: "the call has no token" }, rule && barely(rule));
+  }
+  if (rule === undefined) throw unmapped(name);
+  const { namespace, action } = rule;
+  const found = resourceOf(rule, args);
+  if (!found.ok) throw unusable(rule, found.detail);
+  const resource = found.needsRealPath ? await realPath(found.resource) : found.resource;
+  if (resource === undefined) throw unusable(rule, "the path cannot be followed");
+  if (resource === "" || resource.length > MAX_RESOURCE_CHARS) throw unusable(rule, "too short or too long");
+  const right = { namespace, action, resource };
+  if (presentation === undefined) return { rule, right };
+  const digest = argumentsDigest(args);
+  const verdict = await authoriser.verify(await present(presentation, digest), right, digest);
+  if (!verdict.ok) throw denialOf(verdict.denial, right);
+  return { rule, right, principal: verdict.principal };
+}
+
+/** A call whose tool is not what was listed, or what configuration pinned, is denied (the tool changed meanwhile). */
+export function assertDefinition(
+  current: string | undefined,
+  { rule, right }: Admitted,
+  listed: string | undefined,
+): void {
+  const isPinned = rule.definition === undefined || rule.definition === current;
+  const isListed = listed === undefined || listed === current;
+  if (current !== undefined && isPinned && isListed) return;
+  const detail =
+    current === undefined
+      ? "the server has no such tool"
+      : `the tool's definition changed${isPinned ? " since it was listed" : " since it was configured"}`;
+  throw denialOf({ type: DenialType.CAPABILITY_NOT_GRANTED, detail }, right);
+}
+
+/** The refusal of a caller whose agent's manifest does not name the tool. */
+export function notBound(right: Right): Error {
+  const detail = "the agent's mcp_bindings do not allow the tool";
+  return denialOf({ type: DenialType.CAPABILITY_NOT_GRANTED, detail }, right);
+}
+
+/** The refusal of a call that the token's budget does not allow. */
+export function overBudget(denial: DenialReason, right: Right): Error {
+  return denialOf(denial, right);
+}
+
+function unusable(rule: CallRule, detail: string): Error {
+  return denialOf({ type: DenialType.INVALID_RESOURCE, detail }, barely(rule));
+}
+
+/** The right without a resource that is worth telling. */
+function barely({ namespace, action, resource }: CallRule): Right {
+  return { namespace, action, resource: resource.kind === "fixed" ? resource.value : "*" };
+}

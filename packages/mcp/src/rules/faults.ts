@@ -1,0 +1,49 @@
+/** Collects what is wrong with a document, each with its place, so that all of it is told at once. */
+export class Faults {
+  readonly found: string[] = [];
+
+  add(path: string, what: string): undefined {
+    this.found.push(`${path === "" ? "the document" : path}: ${what}`);
+    return undefined;
+  }
+
+  /** An object with no members but these; undefined, with a fault, for anything else. */
+  object(value: unknown, path: string, known?: readonly string[]): Record<string, unknown> | undefined {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      return this.add(path, "an object is wanted");
+    }
+    for (const name of Object.keys(value)) {
+      if (known !== undefined && !known.includes(name)) this.add(`${path}/${name}`, "no such member");
+    }
+    return value as Record<string, unknown>;
+  }
+
+  text(value: unknown, path: string): string | undefined {
+    return typeof value === "string" && value !== "" ? value : this.add(path, "a text is wanted");
+  }
+
+  texts(value: unknown, path: string): string[] {
+    if (value === undefined) return [];
+    if (!Array.isArray(value)) return this.add(path, "a list of texts is wanted") ?? [];
+    return value.flatMap((one, i) => this.text(one, `${path}/${i}`) ?? []);
+  }
+
+  /** An object whose members are texts. */
+  textMap(value: unknown, path: string): Record<string, string> {
+    if (value === undefined) return {};
+    const members = Object.entries(this.object(value, path) ?? {});
+    return Object.fromEntries(
+      members.flatMap(([name, one]) => {
+        if (typeof one === "string") return [[name, one]];
+        this.add(`${path}/${name}`, "a text is wanted");
+        return [];
+      }),
+    );
+  }
+
+  count(value: unknown, path: string): number | undefined {
+    return Number.isSafeInteger(value) && (value as number) >= 0
+      ? (value as number)
+      : this.add(path, "a whole number from 0 to 2^53-1 is wanted");
+  }
+}

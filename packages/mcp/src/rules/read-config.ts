@@ -1,0 +1,151 @@
+import { Faults } from "./faults.ts";
+import { EMPTY_MAP, mergeMaps, readToolMap } from "./read-map.ts";
+import type { ToolMap } from "./tool-map.ts";
+
+/** Where a server is. */
+export type UpstreamAddress =
+  | {
+      readonly kind: "stdio";
+      readonly command: string;
+      readonly args: readonly string[];
+      readonly env: Readonly<Record<string, string>>;
+      readonly cwd?: string;
+    }
+  | { readonly kind: "http"; readonly url: string; readonly headers: Readonly<Record<string, string>> };
+
+/** One server behind the proxy. */
+export interface UpstreamConfig {
+  readonly name: string;
+  /** Absent where the command line gives it. */
+  readonly address?: UpstreamAddress;
+  readonly map: ToolMap;
+  /** Whether a call needs a token. Off, a call without one passes where a rule knows the tool. */
+  readonly requireToken: boolean;
+  /** What a proof in `_delegateos` names as its target; the proxy's own address without it. */
+  readonly audience?: string;
+  /** Milliseconds for one call. */
+  readonly timeoutMs: number;
+  /** Which protocol revisions the server speaks; `auto` finds out, which takes a moment with an old one. */
+  readonly revision: (typeof REVISIONS)[number];
+  /** The server's id in CAP manifests' mcp_bindings. */
+  readonly serverId: string;
+}
+
+export interface ProxyConfig {
+  readonly upstreams: ReadonlyMap<string, UpstreamConfig>;
+}
+
+/** A configuration that cannot be used; each fault names its place. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(faults.join("; "));
+    this.faults = faults;
+  }
+}
+
+const MEMBERS = [
+  "$comment",
+  "stdio",
+  "http",
+  "maps",
+  "map",
+  "requireToken",
+  "audience",
+  "timeoutMs",
+  "serverId",
+  "revision",
+];
+/** `modern`: 2026-07-28 and later; `legacy`: those before. */
+const REVISIONS = ["auto", "modern", "legacy"] as const;
+const NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
+const DEFAULT_TIMEOUT_MS = 60_000;
+const MAX_TIMEOUT_MS = 3_600_000;
+
+/**
+ * Reads the configuration of a proxy: `{"upstreams": {"files": {"stdio": {...}, "maps": ["filesystem"], "map": {...}}}}`.
+ *
+ * @param shipped the maps that come with the package, by name
+ * @throws ConfigError with every fault
+ */
+export function readConfig(document: unknown, shipped: ReadonlyMap<string, unknown>): ProxyConfig {
+  const faults = new Faults();
+  const root = faults.object(document, "", ["$comment", "upstreams"]) ?? {};
+  const entries = Object.entries(faults.object(root.upstreams, "/upstreams") ?? {});
+  const upstreams = entries.map(([name, value]) => {
+    const path = `/upstreams/${name}`;
+    if (!NAME.test(name)) faults.add(path, "a name is up to 64 of a-z, 0-9, - and _");
+    return [name, readUpstream(name, value, path, shipped, faults)] as const;
+  });
+  if (faults.found.length > 0) throw new ConfigError(faults.found);
+  return { upstreams: new Map(upstreams) };
+}
+
+function readUpstream(
+  name: string,
+  value: unknown,
+  path: string,
+  shipped: ReadonlyMap<string, unknown>,
+  faults: Faults,
+): UpstreamConfig {
+  const upstream = faults.object(value, path, MEMBERS) ?? {};
+  const own = upstream.map === undefined ? EMPTY_MAP : readToolMap(upstream.map, `${path}/map`, faults);
+  const named = faults.texts(upstream.maps, `${path}/maps`).map((known, i) => {
+    if (shipped.has(known)) return readToolMap(shipped.get(known), `map ${known}`, faults);
+    faults.add(`${path}/maps/${i}`, `no such map; there are ${[...shipped.keys()].join(", ")}`);
+    return EMPTY_MAP;
+  });
+  const timeoutMs = upstream.timeoutMs === undefined ? DEFAULT_TIMEOUT_MS : upstream.timeoutMs;
+  const known = faults.count(timeoutMs, `${path}/timeoutMs`) ?? 0;
+  if (known < 1 || known > MAX_TIMEOUT_MS) faults.add(`${path}/timeoutMs`, `from 1 to ${MAX_TIMEOUT_MS}`);
+  const requireToken = upstream.requireToken ?? true;
+  if (typeof requireToken !== "boolean") faults.add(`${path}/requireToken`, "true or false is wanted");
+  const address = readAddress(upstream, path, faults);
+  const revision = REVISIONS.find((known) => known === (upstream.revision ?? "auto"));
+  if (revision === undefined) faults.add(`${path}/revision`, `one of ${REVISIONS.join(", ")} is wanted`);
+  const serverId =
+    upstream.serverId === undefined ? name : faults.text(upstream.serverId, `${path}/serverId`);
+  return {
+    name,
+    ...(address === undefined ? {} : { address }),
+    map: [...named, own].reduce(mergeMaps, EMPTY_MAP),
+    requireToken: requireToken !== false,
+    ...(upstream.audience === undefined
+      ? {}
+      : { audience: faults.text(upstream.audience, `${path}/audience`) ?? "" }),
+    timeoutMs: known,
+    revision: revision ?? "auto",
+    serverId: serverId ?? name,
+  };
+}
+
+function readAddress(
+  { stdio, http }: Record<string, unknown>,
+  path: string,
+  faults: Faults,
+): UpstreamAddress | undefined {
+  if (stdio !== undefined && http !== undefined) return faults.add(path, "stdio or http, not both");
+  if (stdio !== undefined) {
+    const at = `${path}/stdio`;
+    const process = faults.object(stdio, at, ["command", "args", "env", "cwd"]) ?? {};
+    return {
+      kind: "stdio",
+      command: faults.text(process.command, `${at}/command`) ?? "",
+      args: faults.texts(process.args, `${at}/args`),
+      env: faults.textMap(process.env, `${at}/env`),
+      ...(process.cwd === undefined ? {} : { cwd: faults.text(process.cwd, `${at}/cwd`) ?? "" }),
+    };
+  }
+  if (http === undefined) return undefined;
+  const at = `${path}/http`;
+  const server = faults.object(http, at, ["url", "headers"]) ?? {};
+  const url = faults.text(server.url, `${at}/url`) ?? "";
+  const parsed = URL.parse(url);
+  if (parsed === null || !/^https?:$/.test(parsed.protocol)) faults.add(`${at}/url`, "not an http address");
+  else if (parsed.username !== "" || parsed.password !== "" || parsed.hash !== "") {
+    faults.add(`${at}/url`, "no user, password or fragment belongs in the address");
+  }
+  return { kind: "http", url, headers: faults.textMap(server.headers, `${at}/headers`) };
+}

@@ -1,0 +1,106 @@
+import type { Faults } from "./faults.ts";
+import { isPointer } from "./pointer.ts";
+import {
+  type CallRule,
+  type CostRule,
+  EVERY_RESOURCE,
+  RESOURCE_FORMS,
+  type ResourceForm,
+  type ResourceRule,
+  type ToolMap,
+} from "./tool-map.ts";
+
+const MAP_MEMBERS = ["$comment", "tools", "methods", "passed"];
+const RULE_MEMBERS = ["$comment", "namespace", "action", "resource", "cost", "definition"];
+const RESOURCE_MEMBERS = ["argument", "arguments", "form", "absent"];
+const NAME = /^[a-z0-9_.:-]{1,128}$/;
+const DIGEST = /^[A-Za-z0-9_-]{43}$/;
+
+/** Methods that have a treatment of their own, so that no rule can be for them. */
+const NOT_MAPPED = /^(initialize|ping|server\/discover|tools\/|notifications\/)|\/list$/;
+
+/** Reads a tool map. What is wrong with it is added to the faults; what is left of it counts for nothing then. */
+export function readToolMap(value: unknown, path: string, faults: Faults): ToolMap {
+  const map = faults.object(value, path, MAP_MEMBERS) ?? {};
+  const methods = readRules(map.methods, `${path}/methods`, faults);
+  for (const method of methods.keys()) {
+    if (NOT_MAPPED.test(method)) faults.add(`${path}/methods/${method}`, "this method cannot have a rule");
+  }
+  const passed = faults.texts(map.passed, `${path}/passed`);
+  for (const method of passed) {
+    if (NOT_MAPPED.test(method)) faults.add(`${path}/passed`, `${method} cannot be passed`);
+  }
+  return { tools: readRules(map.tools, `${path}/tools`, faults), methods, passed: new Set(passed) };
+}
+
+/** A map with the rules of another on top: for a tool that both name, the second one's counts. */
+export function mergeMaps(base: ToolMap, over: ToolMap): ToolMap {
+  return {
+    tools: new Map([...base.tools, ...over.tools]),
+    methods: new Map([...base.methods, ...over.methods]),
+    passed: new Set([...base.passed, ...over.passed]),
+  };
+}
+
+/** An empty map: nothing is let through. */
+export const EMPTY_MAP: ToolMap = { tools: new Map(), methods: new Map(), passed: new Set() };
+
+function readRules(value: unknown, path: string, faults: Faults): Map<string, CallRule> {
+  if (value === undefined) return new Map();
+  const rules = Object.entries(faults.object(value, path) ?? {});
+  return new Map(rules.map(([name, rule]) => [name, readRule(rule, `${path}/${name}`, faults)]));
+}
+
+function readRule(value: unknown, path: string, faults: Faults): CallRule {
+  const rule = faults.object(value, path, RULE_MEMBERS) ?? {};
+  const namespace = readName(rule.namespace, `${path}/namespace`, faults);
+  const action = readName(rule.action, `${path}/action`, faults);
+  const resource = readResource(rule.resource, `${path}/resource`, faults);
+  const cost = readCost(rule.cost, `${path}/cost`, faults);
+  if (rule.definition === undefined) return { namespace, action, resource, cost };
+  const definition = faults.text(rule.definition, `${path}/definition`) ?? "";
+  if (!DIGEST.test(definition)) faults.add(`${path}/definition`, "not a digest: 43 characters of base64url");
+  return { namespace, action, resource, cost, definition };
+}
+
+function readName(value: unknown, path: string, faults: Faults): string {
+  const name = faults.text(value, path) ?? "";
+  if (name !== "" && !NAME.test(name)) faults.add(path, "lower-case letters, digits and _.:- are wanted");
+  return name;
+}
+
+/** `"*"`, `"reports/2026"`, `{"argument": "/path", "form": "path"}`. Nothing at all is every resource. */
+function readResource(value: unknown, path: string, faults: Faults): ResourceRule {
+  if (value === undefined) return { kind: "fixed", value: EVERY_RESOURCE };
+  if (typeof value === "string") {
+    const isFixed = value === EVERY_RESOURCE || (value !== "" && !value.includes("*"));
+    if (!isFixed) faults.add(path, "a resource without wildcards is wanted, or a lone *");
+    return { kind: "fixed", value };
+  }
+  const rule = faults.object(value, path, RESOURCE_MEMBERS) ?? {};
+  const pointers =
+    rule.arguments === undefined
+      ? [faults.text(rule.argument, `${path}/argument`) ?? ""]
+      : faults.texts(rule.arguments, `${path}/arguments`);
+  if (pointers.length === 0) faults.add(`${path}/arguments`, "at least one pointer is wanted");
+  for (const pointer of pointers) {
+    if (!isPointer(pointer)) faults.add(path, `${pointer} is not a JSON pointer, such as /path`);
+  }
+  const form = RESOURCE_FORMS.find((known) => known === (rule.form ?? "text"));
+  if (form === undefined) faults.add(`${path}/form`, `one of ${RESOURCE_FORMS.join(", ")} is wanted`);
+  const found = { kind: "argument", pointers, form: (form ?? "text") as ResourceForm } as const;
+  if (rule.absent === undefined) return found;
+  return { ...found, absent: faults.text(rule.absent, `${path}/absent`) ?? "" };
+}
+
+/** `100`, or `{"most": 1000, "reported": "/_meta/cost"}`: microcents. Nothing at all costs nothing. */
+function readCost(value: unknown, path: string, faults: Faults): CostRule {
+  if (value === undefined) return { most: 0 };
+  if (typeof value === "number") return { most: faults.count(value, path) ?? 0 };
+  const rule = faults.object(value, path, ["most", "reported"]) ?? {};
+  const most = faults.count(rule.most, `${path}/most`) ?? 0;
+  if (rule.reported === undefined) return { most };
+  const reported = faults.text(rule.reported, `${path}/reported`) ?? "";
+  if (!isPointer(reported)) faults.add(`${path}/reported`, "not a JSON pointer");
+  return { most, reported };
+}

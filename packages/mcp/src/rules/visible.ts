@@ -1,0 +1,47 @@
+import type { Capability } from "@depute/contracts/delegateos/v0/token_pb";
+import type { List } from "./methods.ts";
+import { resourceOf } from "./resource.ts";
+import type { CallRule, ToolMap } from "./tool-map.ts";
+
+/** A right, or a pattern of rights. */
+export type Right = Pick<Capability, "namespace" | "action" | "resource">;
+
+/**
+ * The entries of a list that a token could use. This is for show, and may show one too many: every use is judged by the
+ * verifier, whatever was listed (DelegateOS 11.3).
+ *
+ * @param granted what the token grants; undefined for a caller that needs no token
+ */
+export function visible(
+  entries: readonly unknown[],
+  list: List,
+  map: ToolMap,
+  granted: readonly Right[] | undefined,
+): unknown[] {
+  return entries.filter((entry) => {
+    const name =
+      typeof entry === "object" && entry !== null ? (entry as Record<string, unknown>)[list.name] : "";
+    if (typeof name !== "string") return false;
+    const rule = list.usedBy === "tools/call" ? map.tools.get(name) : map.methods.get(list.usedBy);
+    if (rule === undefined) return false;
+    return granted === undefined || granted.some((right) => couldGrant(right, rule, list, name));
+  });
+}
+
+function couldGrant(right: Right, rule: CallRule, list: List, name: string): boolean {
+  if (right.namespace !== rule.namespace || right.action !== rule.action) return false;
+  if (rule.resource.kind === "fixed") return couldMatch(right.resource, rule.resource.value);
+  // A template is not yet an address, and a tool's or prompt's arguments are not known yet.
+  if (list.name !== "uri") return true;
+  const found = resourceOf(rule, { [list.name]: name });
+  return found.ok && couldMatch(right.resource, found.resource);
+}
+
+/** Whether what a pattern says before its first wildcard fits a resource. */
+function couldMatch(pattern: string, resource: string): boolean {
+  if (pattern === "*" || pattern === "**") return true;
+  const begin = pattern.indexOf("*");
+  if (begin < 0) return pattern === resource;
+  const literal = pattern.slice(0, begin);
+  return resource.startsWith(literal) || resource === literal.replace(/\/$/, "");
+}

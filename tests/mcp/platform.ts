@@ -1,0 +1,40 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startPlatform as startWhole, type TestPlatform } from "../gateway/platform.ts";
+
+const BIN = new URL("../../node_modules/@modelcontextprotocol/", import.meta.url).pathname;
+
+/** The official servers, as the proxy starts them. */
+export const EVERYTHING = {
+  command: process.execPath,
+  args: [`${BIN}server-everything/dist/index.js`, "stdio"],
+};
+export const filesystem = (folder: string) => ({
+  command: process.execPath,
+  args: [`${BIN}server-filesystem/dist/index.js`, folder],
+});
+
+/** A folder that a server may see, with one that a token is for, and one beside it. */
+export function makeFiles() {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), "depute-mcp-")));
+  for (const folder of ["docs", "docs/deep", "docs-secret", "secret"]) mkdirSync(join(root, folder));
+  writeFileSync(join(root, "docs/plan.txt"), "the plan");
+  writeFileSync(join(root, "docs/deep/note.txt"), "the note");
+  writeFileSync(join(root, "docs-secret/key.txt"), "the key beside");
+  writeFileSync(join(root, "secret/key.txt"), "the key");
+  symlinkSync(join(root, "secret"), join(root, "docs/link"));
+  return { root, remove: () => rmSync(root, { recursive: true, force: true }) };
+}
+
+export type McpPlatform = TestPlatform & { mcp(name: string): string };
+
+/** The whole platform with these servers behind /mcp/{name}. */
+export async function startPlatform(upstreams: object, args: readonly string[] = []): Promise<McpPlatform> {
+  const folder = mkdtempSync(join(tmpdir(), "depute-mcp-config-"));
+  const config = join(folder, "mcp.json");
+  writeFileSync(config, JSON.stringify({ upstreams }));
+  const platform = await startWhole(["--mcp-config", config, ...args]);
+  rmSync(folder, { recursive: true, force: true });
+  return { ...platform, mcp: (name) => `${platform.url}/mcp/${name}` };
+}
