@@ -36,6 +36,9 @@ export interface TokensContext {
   readonly spend: SpendLedger;
   readonly delegations: DelegationLog;
   readonly revocationPollMs: number;
+  /** Shortest and longest life of a token that is minted, in milliseconds. */
+  readonly minLifetimeMs: number;
+  readonly maxLifetimeMs: number;
   /**
    * Who calls, decided here: the interface that other services have would ask this service over the network.
    *

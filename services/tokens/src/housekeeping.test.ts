@@ -58,7 +58,7 @@ describe("a revocation (R7)", () => {
     expect([late.state.sequence, late.state.size]).toEqual([1, 0]);
   });
 
-  it.each([
+  it.each<[string, { ends?: boolean }, boolean, number]>([
     ["says nothing of its end, whatever the chain says that was recorded", {}, true, 1],
     ["says its end, but was not recorded", { ends: true }, false, 1],
     ["says its end, and was recorded", { ends: true }, true, 0],

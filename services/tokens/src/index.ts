@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { SessionService } from "@depute/contracts/depute/tokens/v1/session_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { formatTime } from "@depute/core";
@@ -14,6 +15,7 @@ import { openEngine } from "./engine.ts";
 import { delegationService } from "./handlers/delegation-service.ts";
 import { keyService } from "./handlers/key-service.ts";
 import { revocationService } from "./handlers/revocation-service.ts";
+import { sessionService } from "./handlers/session-service.ts";
 import { spendService } from "./handlers/spend-service.ts";
 import { tokenService } from "./handlers/token-service.ts";
 import { Housekeeping } from "./housekeeping.ts";
@@ -41,7 +43,7 @@ const SEALED_AT_ONCE = 500;
 export const tokens = defineService({
   name: "tokens",
   settings: tokensSettings,
-  descriptors: [TokenService, RevocationService, SpendService, DelegationService, KeyService],
+  descriptors: [TokenService, RevocationService, SpendService, DelegationService, KeyService, SessionService],
   async start(deps, settings) {
     const { log, clock, timers, bus, dataDir } = deps;
     assertSettings(settings);
@@ -126,6 +128,9 @@ export const tokens = defineService({
       audit,
       spend,
       look: () => reader.look(),
+      verifier: root,
+      maxLifetimeMs: settings.tokenMaxLifetime,
+      clockSkewMs: settings.clockSkew,
     });
     log.info({ root: root.principal.id, roots: roots.size, engine: engine.name }, "the platform's root key");
     const context = {
@@ -150,6 +155,8 @@ export const tokens = defineService({
       revocations,
       audit,
       revocationPollMs: pollMs,
+      minLifetimeMs: settings.tokenMinLifetime,
+      maxLifetimeMs: settings.tokenMaxLifetime,
       identify: createIdentify(judge),
     };
     return {
@@ -159,6 +166,7 @@ export const tokens = defineService({
         router.service(SpendService, spendService(context));
         router.service(DelegationService, delegationService(context));
         router.service(KeyService, keyService(context));
+        router.service(SessionService, sessionService(context));
       },
       async close() {
         await reader.close();

@@ -15,10 +15,15 @@ import {
   type CryptoEngine,
   checkProof,
   type DenialReason,
+  HolderSessions,
+  type Keypair,
+  openSession,
+  type Presentation,
   parseTime,
   parseToken,
   revocationIds,
   rightfulRevokers,
+  type SessionGrant,
   type SignedJSONToken,
   type TokenInput,
   type VerificationContext,
@@ -29,6 +34,7 @@ import {
 import type { AuditLog } from "./audit-log.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import type { RevocationState } from "./revocation-state.ts";
+import { type CallPlace, outOfPlace } from "./rules/bindings.ts";
 import { type Block, blocksOf, toAuthorizedScope, toTokenBlocks } from "./rules/blocks.ts";
 import { toDenialReason } from "./rules/denials.ts";
 import { toSerialized } from "./rules/documents.ts";
@@ -50,7 +56,16 @@ interface JudgeOptions {
   spend: Pick<SpendLedger, "counted">;
   /** Looks at the revocation log now. Throws when it cannot be read. */
   look(): Promise<void>;
+  /** Signs the terms of sessions: the platform's root. */
+  verifier: Keypair;
+  /** Milliseconds from issuedAt to expiresAt of a token that is accepted. */
+  maxLifetimeMs: number;
+  /** Milliseconds that issuedAt may lie ahead of the clock. */
+  clockSkewMs: number;
 }
+
+/** A session that was opened, or why none was. */
+export type SessionResult = { ok: true; grant: SessionGrant } | { ok: false; denial: DenialReason };
 
 /** What is asked of a chain where nobody presents it: nothing by itself. */
 type Question = Pick<VerificationContext, "request" | "contractId" | "requiredCapabilities">;
@@ -63,6 +78,7 @@ export type ProofResult = { ok: true; principal: string } | { ok: false; denial:
  */
 export class Judge {
   readonly #options: JudgeOptions;
+  readonly #sessions = new HolderSessions();
 
   constructor(options: JudgeOptions) {
     this.#options = options;
@@ -83,7 +99,7 @@ export class Judge {
     audit.assertRoom();
     const now = clock.now();
     const input = toSerialized(request.token);
-    const presentation = presentationOf(request.proof);
+    const presentation = this.#presentationOf(request.proof);
     const isBearer = presentation.proof === undefined && !this.#options.isProofRequired;
     const minSequence = Number(request.minRevocationSequence);
     if (state.sequence < minSequence) await this.#look();
@@ -96,12 +112,13 @@ export class Judge {
       ...(request.requested !== undefined && { request: request.requested }),
       ...(request.contractId !== "" && { contractId: request.contractId }),
     };
-    const result = await this.#withSpend(verifyToken(engine, input, context), input, context);
+    const place = { target: request.proof?.target ?? "", tenant: request.tenant };
+    const result = await this.#withStore(verifyToken(engine, input, context), input, context, place);
     const token = result.ok ? result.token : parsed(input);
     const proof = result.ok
       ? result.proof
       : this.#proofBehind(result.denial, token, input.token, request, now);
-    const used = proof === undefined ? undefined : await this.#useUp(proof, "token");
+    const used = proof === undefined ? undefined : await this.#useUp(proof, "token", request.proof?.jwt);
     const blocks = token === undefined ? [] : blocksOf(engine, token);
     const denial = used ?? (result.ok ? this.lastLook(result.token, blocks) : result.denial);
     if (denial?.type === "revoked" && token !== undefined) await this.#settle(token, blocks, input, caller);
@@ -125,18 +142,60 @@ export class Judge {
 
   /** Whose key made a holder proof (RFC 9449); uses it up. With a token the proof has to name that token. */
   async verifyProof(proof: HolderProof, token: string | undefined, caller: string): Promise<ProofResult> {
-    const { audit, clock, engine } = this.#options;
+    const { audit, clock } = this.#options;
     audit.assertRoom();
-    const { proof: jwt, ...expected } = presentationOf(proof);
-    const checked = checkProof(engine, jwt, {
-      ...expected,
-      now: clock.now(),
-      ...(token !== undefined && { token }),
-    });
-    const used = checked.ok ? await this.#useUp(checked.proof, "identity") : checked.denial;
+    const checked = this.#checkProof(proof, { now: clock.now(), ...(token !== undefined && { token }) });
+    const used = checked.ok ? await this.#useUp(checked.proof, "identity", proof.jwt) : checked.denial;
     const principal = checked.ok ? checked.proof.principal : "";
     this.#note("verify_proof", caller, principal, used, []);
     return used === undefined ? { ok: true, principal } : { ok: false, denial: used };
+  }
+
+  /**
+   * Opens a session for the holder of a key, and with a token for its holder alone. The proof is used up as VerifyToken
+   * uses one up.
+   */
+  async openSession(
+    { jwt, method: htm, target }: HolderProof,
+    token: string | undefined,
+    { audience, lifetimeMs }: { audience: string; lifetimeMs?: number },
+  ): Promise<SessionResult> {
+    const { audit, clock, engine, verifier } = this.#options;
+    audit.assertRoom();
+    const now = clock.now();
+    const checked = token === undefined ? undefined : this.check(token);
+    const expected = {
+      ...{ htm, htu: expectedTarget(jwt, target), opens: audience, now },
+      ...(token !== undefined && { token }),
+      ...(checked?.ok && { principal: checked.scope.holder }),
+    };
+    const opened = openSession(engine, jwt === "" ? undefined : jwt, expected, {
+      verifier,
+      ...(lifetimeMs !== undefined && { lifetimeMs }),
+      ...(checked?.ok && { notAfter: checked.scope.expiresAt }),
+    });
+    const kind = token === undefined ? "identity" : "token";
+    let denial = checked?.ok === false ? checked.denial : undefined;
+    if (!opened.ok) denial ??= opened.denial;
+    // A token's denial comes first, but only a proof that holds beside a chain that holds is used up.
+    else if (denial === undefined) denial = await this.#useUp(opened.proof, kind);
+    if (denial === undefined && opened.ok && !this.#sessions.add(opened.session, now)) {
+      denial = { type: "internal_context", detail: "no room for the session" };
+    }
+    const blocks = checked?.ok ? blocksOf(engine, checked.token) : [];
+    this.#note("open_session", "", opened.ok ? opened.proof.principal : "", denial, blocks);
+    if (denial !== undefined || !opened.ok)
+      return { ok: false, denial: denial ?? { type: "internal_context" } };
+    return { ok: true, grant: opened.grant };
+  }
+
+  /** Closes the session that a proof of it names. */
+  async closeSession(proof: HolderProof, token: string | undefined): Promise<ProofResult> {
+    const session = this.#sessions.find(proof.jwt);
+    if (session === undefined) return { ok: true, principal: "" };
+    const result = await this.verifyProof(proof, token, "");
+    if (result.ok) this.#sessions.close(session.terms.id);
+    return result;
   }
 
   /** Whether a chain is sound now and answers a question, where nobody presents it. */
@@ -179,13 +238,15 @@ export class Judge {
   }
 
   /**
-   * Counts what was spent and reserved under each block (DelegateOS 10.1 step 6). The store is asked only for a token
-   * that got as far as that step; of one that was denied later the step is repeated, since its reason comes first.
+   * Counts what was spent and reserved under each block (DelegateOS 10.1 step 6), and holds a token that is otherwise
+   * allowed to where its blocks count. The store is asked only for a token that got as far as that step; of one that was
+   * denied later the step is repeated, since its reason comes first.
    */
-  async #withSpend(
+  async #withStore(
     result: VerifyResult,
     input: TokenInput,
     context: VerificationContext,
+    place: CallPlace,
   ): Promise<VerifyResult> {
     const { engine, spend } = this.#options;
     if (!result.ok && !isAfterBudget(result.denial)) return result;
@@ -194,8 +255,12 @@ export class Judge {
     const ids = result.ok
       ? result.blocks.map(({ revocationId }) => revocationId)
       : revocationIds(engine, token);
-    const counted = await spend.counted(ids);
-    if (counted.every((amount) => amount === 0)) return result;
+    const { counted, bindings } = await spend.counted(ids);
+    const misplaced = outOfPlace(bindings, place);
+    const inPlace = (allowed: VerifyResult): VerifyResult => {
+      return allowed.ok && misplaced !== undefined ? { ok: false, denial: misplaced } : allowed;
+    };
+    if (counted.every((amount) => amount === 0)) return inPlace(result);
     // The caller's own count is of the last block.
     const own = typeof context.spentMicrocents === "number" ? context.spentMicrocents : 0;
     const last = ids.length - 1;
@@ -211,13 +276,17 @@ export class Judge {
     });
     const denial = spentUp(levels);
     if (denial !== undefined) return { ok: false, denial };
-    return { ...result, scope: { ...result.scope, remainingBudgetMicrocents: remaining(levels) } };
+    return inPlace({ ...result, scope: { ...result.scope, remainingBudgetMicrocents: remaining(levels) } });
   }
 
-  #context(now: number, isBehind = false): Pick<VerificationContext, "trustedRoots" | "revocations" | "now"> {
-    const { trustedRoots, state } = this.#options;
+  #context(
+    now: number,
+    isBehind = false,
+  ): Pick<VerificationContext, "trustedRoots" | "revocations" | "now" | "maxLifetimeMs" | "clockSkewMs"> {
+    const { trustedRoots, state, maxLifetimeMs, clockSkewMs } = this.#options;
     const isRevoked = (id: string, rightful: readonly string[]) => state.isRevoked(id, rightful);
-    return { trustedRoots, now, revocations: { isRevoked, isStale: () => isBehind } };
+    const revocations = { isRevoked, isStale: () => isBehind };
+    return { trustedRoots, now, revocations, maxLifetimeMs, clockSkewMs };
   }
 
   /** A look that fails leaves what is known as it is; its age says the rest. */
@@ -237,17 +306,57 @@ export class Judge {
     request: VerifyTokenRequest,
     now: number,
   ): AcceptedProof | undefined {
-    const { proof, ...expected } = presentationOf(request.proof);
-    if (proof === undefined || token === undefined || !isAfterProof(denial)) return undefined;
+    const { proof } = request;
+    if (!proof?.jwt || token === undefined || !isAfterProof(denial)) return undefined;
     const principal = (token.attenuations.at(-1) ?? token.authority).delegatee;
-    const checked = checkProof(this.#options.engine, proof, { ...expected, principal, token: text, now });
+    const checked = this.#checkProof(proof, { principal, token: text, now });
     return checked.ok ? checked.proof : undefined;
   }
 
-  async #useUp(proof: AcceptedProof, kind: "identity" | "token"): Promise<DenialReason | undefined> {
+  /** What a proof has to be bound to, and the session that it belongs to; an empty one is none. */
+  #presentationOf(proof: HolderProof | undefined): Presentation {
+    const { jwt = "", method: htm = "", target = "", argumentsDigest = "" } = proof ?? {};
+    const session = this.#sessions.find(jwt);
+    return {
+      proof: jwt === "" ? undefined : jwt,
+      htm,
+      htu: session === undefined ? expectedTarget(jwt, target) : target,
+      ...(argumentsDigest !== "" && { ard: argumentsDigest }),
+      ...(session !== undefined && { session }),
+    };
+  }
+
+  #checkProof(proof: HolderProof, bound: { now: number; token?: string; principal?: string }) {
+    const { engine } = this.#options;
+    const { proof: jwt, session, ...expected } = this.#presentationOf(proof);
+    const expectation = { ...expected, ...bound };
+    return session === undefined
+      ? checkProof(engine, jwt, expectation)
+      : session.check(engine, jwt, expectation);
+  }
+
+  /**
+   * Uses a proof up. That of a session is in the session's own memory and waits for nothing; any other is durable.
+   * A key that was revoked proves nothing: whoever has it may not be whom it was made for.
+   */
+  async #useUp(
+    proof: AcceptedProof,
+    kind: "identity" | "token",
+    jwt = "",
+  ): Promise<DenialReason | undefined> {
+    if (this.#options.state.isRevokedKey(proof.principal)) {
+      return { type: "invalid_proof", detail: "key revoked" };
+    }
+    if (proof.counter !== undefined) {
+      const isFresh = this.#sessions.find(jwt)?.use(proof.counter) === true;
+      return isFresh ? undefined : { type: "replayed_proof" };
+    }
     switch (await this.#options.seen.use(proof, kind)) {
       case "fresh":
-        return undefined;
+        // It may have been revoked while the proof was written.
+        return this.#options.state.isRevokedKey(proof.principal)
+          ? { type: "invalid_proof", detail: "key revoked" }
+          : undefined;
       case "seen":
         return { type: "replayed_proof" };
       case "full":
@@ -282,7 +391,7 @@ export class Judge {
   }
 
   #note(
-    kind: "verify_token" | "verify_proof",
+    kind: "verify_token" | "verify_proof" | "open_session",
     caller: string,
     principal: string,
     denial: DenialReason | undefined,
@@ -311,17 +420,6 @@ export function toVerifyProofResponse(result: ProofResult): VerifyProofResponse 
 /** A denial in one line, for the audit: the type and where, never what was sent. */
 export function reasonText({ type, detail }: DenialReason): string {
   return detail === undefined ? type : `${type}: ${detail}`;
-}
-
-/** What a proof has to be bound to; an empty one is none. */
-function presentationOf(proof: HolderProof | undefined) {
-  const { jwt = "", method: htm = "", target = "", argumentsDigest = "" } = proof ?? {};
-  return {
-    proof: jwt === "" ? undefined : jwt,
-    htm,
-    htu: expectedTarget(jwt, target),
-    ...(argumentsDigest !== "" && { ard: argumentsDigest }),
-  };
 }
 
 function parsed(input: TokenInput): SignedJSONToken | undefined {

@@ -74,6 +74,11 @@ export class RevocationState {
     return revokers !== undefined && rightful.some((principal) => revokers.has(principal));
   }
 
+  /** Whether a key was revoked: nobody knows any more who holds it. */
+  isRevokedKey(principal: string): boolean {
+    return this.#keys.has(principal);
+  }
+
   isStale(now: number): boolean {
     return now - this.#lastLook > this.#maxStalenessMs;
   }

@@ -45,6 +45,24 @@ export const tokensSettings = defineSettings({
     help: "principals that may mint; on an open loopback a caller without credentials may as well",
     group: KEYS,
   },
+  tokenMinLifetime: {
+    type: "duration",
+    default: "1s",
+    help: "shortest life of a token that is minted",
+    group: KEYS,
+  },
+  tokenMaxLifetime: {
+    type: "duration",
+    default: "24h",
+    help: "longest life of a token that is minted or accepted",
+    group: KEYS,
+  },
+  clockSkew: {
+    type: "duration",
+    default: "30s",
+    help: "how far a token's issuer's clock may be ahead",
+    group: KEYS,
+  },
   holderProof: {
     type: "string",
     choices: ["required", "optional"],
@@ -137,6 +155,10 @@ export function assertSettings(settings: TokensSettings): void {
     throw new SettingsError(
       `DEPUTE_REVOCATION_PEERS and _SOURCES are http addresses, which ${address} is not`,
     );
+  }
+  const { tokenMinLifetime, tokenMaxLifetime } = settings;
+  if (tokenMinLifetime > tokenMaxLifetime || tokenMaxLifetime === 0) {
+    throw new SettingsError("DEPUTE_TOKEN_MIN_LIFETIME is at most DEPUTE_TOKEN_MAX_LIFETIME, which is not 0");
   }
   if (revocationSourcePoll < 1000) throw new SettingsError("DEPUTE_REVOCATION_SOURCE_POLL is at least 1s");
   if (revocationPoll > 0 && revocationMaxStaleness >= 2 * revocationPoll) return;

@@ -2,6 +2,7 @@ import { type Clock, DeputeError, ErrorReason, newId } from "@depute/core";
 import type { VerifiedBlock } from "@depute/dct";
 import type { Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
+import type { Binding } from "./rules/bindings.ts";
 import {
   exceeded,
   type Level,
@@ -11,6 +12,7 @@ import {
   SPEND_RETENTION_MS,
   settled,
 } from "./rules/spend.ts";
+import { readBindings } from "./store/binding-rows.ts";
 import { requestIdReused } from "./store/mint-requests.ts";
 import {
   findByRequest,
@@ -159,10 +161,13 @@ export class SpendLedger {
     });
   }
 
-  /** What counts under each block: charged and held, in microcents. */
-  async counted(revocationIds: readonly string[]): Promise<number[]> {
-    const all = await this.#store.read((tx) => readSpend(tx, revocationIds));
-    return all.map(({ spent, held }) => spent + held);
+  /** What counts under each block: charged and held, in microcents; and where the blocks count. */
+  async counted(revocationIds: readonly string[]): Promise<{ counted: number[]; bindings: Binding[] }> {
+    return this.#store.read(async (tx) => {
+      const all = await readSpend(tx, revocationIds);
+      const bindings = await readBindings(tx, revocationIds);
+      return { counted: all.map(({ spent, held }) => spent + held), bindings };
+    });
   }
 
   async #note(

@@ -20,10 +20,12 @@ import {
 import type { Identity } from "@depute/service";
 import type { TokensContext } from "../context.ts";
 import { reasonText } from "../judge.ts";
+import type { Binding } from "../rules/bindings.ts";
 import { type Block, blocksOf } from "../rules/blocks.ts";
 import { linksOf } from "../rules/delegations.ts";
 import { refusedAttenuation, refusedToken } from "../rules/denials.ts";
-import { fromBlock, fromSerialized, toBlock, toSerialized } from "../rules/documents.ts";
+import { bindingOf, fromBlock, fromSerialized, toBlock, toSerialized } from "../rules/documents.ts";
+import { bindBlock } from "../store/binding-rows.ts";
 
 /** Checks a block that is to be appended, and says what its attenuator has to sign (DelegateOS 3.4, steps 1 to 6). */
 export function prepareAttenuation(
@@ -77,7 +79,7 @@ export async function attenuateToken(
     note(context, identity, reasonText(narrower.denial), blocks);
     throw refusedToken(narrower.denial);
   }
-  await record(context, identity, "attenuate", token);
+  await record(context, identity, "attenuate", token, bindingOf(request.binding));
   const last = blocks.at(-1);
   return {
     token: fromSerialized(serialised),
@@ -96,11 +98,13 @@ export async function record(
   { principal: caller }: Identity,
   kind: "attenuate" | "record",
   token: SignedJSONToken,
+  binding: Binding = bindingOf(undefined),
 ): Promise<void> {
   const links = linksOf(engine, token);
   const blocks = links.map(({ block }) => block);
   await store.write(async (tx) => {
     await delegations.record(tx, links);
+    await bindBlock(tx, blocks.at(-1)?.revocationId ?? "", binding);
     await audit.write(tx, {
       kind,
       caller,

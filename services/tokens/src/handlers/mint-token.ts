@@ -10,6 +10,7 @@ import {
   attachAuthoritySignature,
   authoritySigningInput,
   buildAuthority,
+  DEFAULT_LIFETIME_MS,
   isAdmissible,
   type Keypair,
   serialiseToken,
@@ -20,8 +21,9 @@ import { assertMinter, type TokensContext } from "../context.ts";
 import { blocksOf } from "../rules/blocks.ts";
 import { linksOf } from "../rules/delegations.ts";
 import { refusedMint } from "../rules/denials.ts";
-import { fromSerialized } from "../rules/documents.ts";
+import { bindingOf, fromSerialized } from "../rules/documents.ts";
 import { mintParams } from "../rules/mint.ts";
+import { bindBlock } from "../store/binding-rows.ts";
 import { type MintKey, recallMint, rememberMint, requestIdReused } from "../store/mint-requests.ts";
 
 /**
@@ -50,16 +52,23 @@ export async function mintAs(
   if (!isAdmissible(engine, request.delegatee)) {
     throw invalid("delegatee", "is not an Ed25519 public key of prime order");
   }
+  assertLifetime(context, request);
   const digest = encodeBase64Url(engine.blake2b256(toBinary(MintTokenRequestSchema, request)));
   const key: MintKey = { caller, requestId: request.requestId, digest };
   const { response, blocks } = await store.write(async (tx) => {
     const minted = await recallMint(tx, key);
     if (minted !== undefined) return signed(context, minted, key, issuer);
     const now = clock.now();
-    const authority = checked(() => buildAuthority(issuer.principal.id, mintParams(request, now), { now }));
+    const authority = checked(() =>
+      buildAuthority(issuer.principal.id, mintParams(request, now), {
+        now,
+        maxLifetimeMs: context.maxLifetimeMs,
+      }),
+    );
     const answer = signed(context, authority, key, issuer);
     await rememberMint(tx, key, canonicalJson(authority), now);
     await context.delegations.record(tx, linksOf(engine, answer.minted));
+    await bindBlock(tx, answer.blocks[0]?.revocationId ?? "", bindingOf(request.binding));
     await audit.write(tx, {
       kind: "mint",
       caller,
@@ -83,6 +92,13 @@ function signed({ engine }: TokensContext, authority: Authority, key: MintKey, i
   const serialised = checked(() => serialiseToken(token));
   const response = { token: fromSerialized(serialised), delegationId: authority.delegationId };
   return { response, blocks: blocksOf(engine, token), minted: token };
+}
+
+/** @throws DeputeError INVALID_REQUEST */
+function assertLifetime({ minLifetimeMs, maxLifetimeMs }: TokensContext, request: MintTokenRequest): void {
+  const lifetimeMs = request.lifetimeSeconds * 1000 || DEFAULT_LIFETIME_MS;
+  if (lifetimeMs >= minLifetimeMs && lifetimeMs <= maxLifetimeMs) return;
+  throw invalid("lifetime_seconds", `is not ${minLifetimeMs / 1000} to ${maxLifetimeMs / 1000} seconds`);
 }
 
 /** Runs what makes a token; its refusals are the request's. */

@@ -65,8 +65,8 @@ describe("RevokeKey (R12)", () => {
       await outcome(third.token, carol),
       await outcome({ ...given(first.token), token: elsewhere.token }, carol),
     ];
-    // The first block is the platform's; the key was only given it.
-    const expected = ["allowed", DenialType.REVOKED, DenialType.REVOKED, DenialType.REVOKED];
+    // The first block is the platform's and stays good; but nobody knows any more who holds it.
+    const expected = [DenialType.INVALID_PROOF, DenialType.REVOKED, DenialType.REVOKED, DenialType.REVOKED];
     expect(await outcomes()).toEqual(expected);
     await platform.restart();
     expect(await outcomes()).toEqual(expected);
@@ -102,6 +102,17 @@ describe("RevokeKey (R12)", () => {
     expect(await outcome(second.token, bob)).toBe(DenialType.REVOKED);
   });
 
+  it("makes nothing of the key's proofs of who calls", async () => {
+    await chain();
+    const call = () => platform.tokens.getIssuer({}, as(platform, bob, "TokenService/GetIssuer"));
+    await call();
+    await revoke(own(bob));
+    expect(await refusal(call())).toMatchObject({
+      reason: "TOKEN_DENIED",
+      metadata: { denial: "invalid_proof", detail: "key revoked" },
+    });
+  });
+
   it("is written once", async () => {
     await chain();
     const { revocation } = await revoke(own(bob));
@@ -134,7 +145,7 @@ describe("RevokeKey (R12)", () => {
       );
     expect((await refusal(call(mallory))).reason).toBe("CALLER_NOT_ALLOWED");
     await call();
-    expect(await outcome(first.token, alice)).toBe("allowed");
+    expect(await outcome(first.token, alice)).toBe(DenialType.INVALID_PROOF);
     expect(await outcome(second.token, bob)).toBe(DenialType.REVOKED);
     const noKey = platform.revocations.revokeKeyAsRoot({ key: "_".repeat(43) });
     expect((await refusal(noKey)).fields).toEqual(["key"]);

@@ -10,12 +10,14 @@ import {
   type SerializedDCT,
   SerializedDCTSchema,
 } from "@depute/contracts/delegateos/v0/token_pb";
+import type { TokenBinding } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import type {
   Attenuation as Block,
   RevocationEntry as Entry,
   SerializedDCT as Serialized,
 } from "@depute/dct";
 import { decode, encode } from "@depute/wire";
+import type { Binding } from "./bindings.ts";
 
 /**
  * What is signed is a document, what travels over RPC a message; the wire codec is the one place that knows how the
@@ -59,4 +61,9 @@ export function fromSerialized(token: Serialized): SerializedDCT {
 /** A token as it was presented, as packages/dct reads it: what is no token is denied there. */
 export function toSerialized(token: SerializedDCT | undefined): Serialized {
   return { token: token?.token ?? "", format: (token?.format ?? "") as Serialized["format"] };
+}
+
+/** Where a block counts; anywhere without a binding. */
+export function bindingOf(binding: TokenBinding | undefined): Binding {
+  return { audiences: binding?.audiences ?? [], tenants: binding?.tenants ?? [] };
 }

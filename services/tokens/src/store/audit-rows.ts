@@ -7,6 +7,7 @@ export type DecisionKind =
   | "inspect"
   | "verify_token"
   | "verify_proof"
+  | "open_session"
   | "revoke"
   | "reserve"
   | "commit"

@@ -95,13 +95,16 @@ export async function isKnownPrincipal(tx: ReadTx, principal: string): Promise<b
  * stays: it says who may revoke, and until when the log has to have the entry.
  */
 export async function forgetBlocks(tx: WriteTx, before: number, limit: number): Promise<number> {
-  const { changes } = await tx.run(
-    `DELETE FROM blocks WHERE (revocation_id, parent_id) IN
-       (SELECT revocation_id, parent_id FROM blocks
-        WHERE own_expire_ms > 0 AND own_expire_ms < ? AND revocation_id NOT IN
-          (SELECT revocation_id FROM revocations WHERE revocations.revocation_id = blocks.revocation_id)
-        ORDER BY own_expire_ms LIMIT ?)`,
+  const old = await tx.all<{ id: string; parent: string }>(
+    `SELECT revocation_id AS id, parent_id AS parent FROM blocks
+     WHERE own_expire_ms > 0 AND own_expire_ms < ? AND NOT EXISTS
+       (SELECT 1 FROM revocations WHERE revocations.revocation_id = blocks.revocation_id)
+     ORDER BY own_expire_ms LIMIT ?`,
     [before, limit],
   );
-  return changes;
+  for (const { id, parent } of old) {
+    await tx.run("DELETE FROM block_bindings WHERE revocation_id = ?", [id]);
+    await tx.run("DELETE FROM blocks WHERE revocation_id = ? AND parent_id = ?", [id, parent]);
+  }
+  return old.length;
 }

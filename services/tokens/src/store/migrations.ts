@@ -224,4 +224,14 @@ export const migrations: readonly Migration[] = [
       CREATE INDEX kept_keys_by_owner ON kept_keys (owner, position);
       CREATE INDEX kept_keys_by_age ON kept_keys (state, create_ms)`,
   },
+  {
+    id: 7,
+    name: "bindings",
+    sql: `
+      CREATE TABLE block_bindings (
+        revocation_id TEXT NOT NULL PRIMARY KEY,
+        audiences TEXT NOT NULL,         -- JSON array of addresses; empty for any
+        tenants TEXT NOT NULL            -- JSON array; empty for any
+      )`,
+  },
 ];

@@ -6,7 +6,15 @@ import {
   VerifyTokenRequestSchema,
 } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import type { ManualClock } from "@depute/core";
-import { createProof, createToken, type Keypair, type SerializedDCT, serialiseToken } from "@depute/dct";
+import {
+  CLOCK_SKEW_MS,
+  createProof,
+  createToken,
+  type Keypair,
+  MAX_LIFETIME_MS,
+  type SerializedDCT,
+  serialiseToken,
+} from "@depute/dct";
 import { createLogger } from "@depute/service";
 import { openStore, type Store } from "@depute/store";
 import { AuditLog } from "../audit-log.ts";
@@ -68,6 +76,9 @@ export function createReplica(shared: {
     audit,
     spend,
     look: () => reader.look(),
+    verifier: otherRoot,
+    maxLifetimeMs: MAX_LIFETIME_MS,
+    clockSkewMs: CLOCK_SKEW_MS,
   });
   return { state, reader, audit, revocations, judge, spend, delegations };
 }

@@ -6,6 +6,7 @@ import { createBus } from "@depute/bus";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { SessionService } from "@depute/contracts/depute/tokens/v1/session_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { ManualClock, systemTimers } from "@depute/core";
@@ -73,6 +74,9 @@ export async function startPlatform(args: readonly string[] = [], commonArgs: re
     },
     get keys() {
       return createClient(KeyService, running.transport);
+    },
+    get sessions() {
+      return createClient(SessionService, running.transport);
     },
     get spend() {
       return createClient(SpendService, running.transport);
