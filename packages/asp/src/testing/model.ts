@@ -22,6 +22,8 @@ interface Thing {
   readonly side: number;
   readonly author: number;
   readonly target?: number;
+  /** What a question asks about. */
+  readonly about?: string;
   status: "open" | "accepted" | "reported" | "done";
   claimedBy?: number | undefined;
 }
@@ -182,7 +184,8 @@ export class Model {
     if (subject === "talk" && verb === "INFORM" && thing !== undefined) this.#inform(thing, who, me, body);
     if (verb === "PROPOSE" || verb === "COMMIT" || verb === "ESCALATE") open(subject);
     if (verb === "COUNTER") open(subject === "invitation" ? "invitation" : "proposal");
-    if (verb === "QUERY" || verb === "CLARIFY") open("question");
+    if (verb === "QUERY") open("question");
+    if (verb === "CLARIFY") open("question", { about: String(body.referenceId) });
     if (verb === "PROPOSE" && subject === "invitation")
       this.#join(who === 0 ? 1 : 0, who === 0 ? 1 : 0, "invited");
     if (verb === "DELEGATE" && target !== undefined) {
@@ -212,7 +215,7 @@ export class Model {
   #inform(thing: Thing, who: number, me: Member, { references }: JsonObject): void {
     const [named] = references as [string];
     for (const question of this.things) {
-      const isMeant = question.id === named;
+      const isMeant = question.id === named || question.about === named;
       if (question.kind === "question" && isMeant && question.author !== who) question.status = "done";
     }
     if (thing.kind === "delegation" && thing.status === "accepted" && thing.target === who)
