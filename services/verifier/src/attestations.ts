@@ -1,13 +1,7 @@
-import {
-  CanonicalError,
-  canonicalJson,
-  DeputeError,
-  ErrorReason,
-  encodeBase64Url,
-  invalid,
-} from "@depute/core";
+import { CanonicalError, DeputeError, ErrorReason, encodeBase64Url, invalid } from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
 import type { Store, WriteTx } from "@depute/store";
+import type { By, Checker } from "./checker/checker.ts";
 import type { Attestation } from "./rules/documents.ts";
 import { firstMissing, getAttestation, insertAttestation } from "./store/attestations.ts";
 import type { StoredDocument } from "./store/documents.ts";
@@ -64,10 +58,18 @@ export interface CanonicalOutput {
   hash: string;
 }
 
-/** @throws DeputeError INVALID_REQUEST naming the field, for what has no canonical form */
-export function canonicalOutput(engine: CryptoEngine, output: unknown, field = "output"): CanonicalOutput {
+/**
+ * @param text JSON of the output
+ * @throws DeputeError INVALID_REQUEST naming the field, for what has no canonical form
+ */
+export async function canonicalOutput(
+  { engine, checker }: { engine: CryptoEngine; checker: Pick<Checker, "canonical"> },
+  text: string,
+  by: By = {},
+  field = "output",
+): Promise<CanonicalOutput> {
   try {
-    const canonical = canonicalJson(output);
+    const canonical = await checker.canonical(text, by);
     return { canonical, hash: encodeBase64Url(engine.blake2b256(Buffer.from(canonical))) };
   } catch (error) {
     if (error instanceof CanonicalError) throw invalid(field, error.message);

@@ -62,14 +62,14 @@ test("a model judges: three times, the median counts, its cost is told", async (
   // 100 tokens in at 1 and 10 out at 10 microcents, three times.
   expect(judgeCostMicrocents).toBe(600n);
   expect(model.asked).toHaveLength(3);
-  const [{ path, headers, body } = { path: "", headers: {}, body: undefined }] = model.asked;
-  expect([path, headers["x-api-key"], headers["anthropic-version"]]).toEqual([
+  const [first] = model.asked;
+  expect([first?.path, first?.headers["x-api-key"], first?.headers["anthropic-version"]]).toEqual([
     "/anthropic",
     "secret",
     "2023-06-01",
   ]);
-  expect(body).toMatchObject({ model: "claude-sonnet-4-20250514", temperature: 0 });
-  expect(body?.messages[0]?.content).toContain('## Agent Output\n"fine"');
+  expect(first?.body).toMatchObject({ model: "claude-sonnet-4-20250514", temperature: 0 });
+  expect(first?.body.messages[0]?.content).toContain('## Agent Output\n"fine"');
 });
 
 test("an endpoint of the other style", async () => {

@@ -1,5 +1,6 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import { type Identity, mayActFor } from "@depute/service";
+import type { By } from "./checker/checker.ts";
 import type { KnownContract } from "./contract-book.ts";
 import type { WantedReview } from "./reviews.ts";
 import { CheckNotRun, type CheckResult, shorten } from "./rules/check-result.ts";
@@ -31,6 +32,11 @@ export interface Subject {
   signal: AbortSignal;
 }
 
+/** The same, as the checker wants it. */
+export function byOf({ identity, signal }: Pick<Subject, "identity" | "signal">): By {
+  return { signal, caller: identity.local ? undefined : identity.principal };
+}
+
 /**
  * Judges an output by its contract, whatever the method. What is deterministic runs in the checker; models and people
  * are asked from here, each once for the same output.
@@ -40,7 +46,7 @@ export interface Subject {
 export async function judgeOutput(verifier: Verifier, subject: Subject): Promise<Verdict> {
   const { contract, judgement } = subject.known;
   if (isDeterministic(contract.verification)) {
-    const result = await verifier.checker.verify(judgement, subject.output, subject.signal);
+    const result = await verifier.checker.verify(judgement, subject.output, byOf(subject));
     return { result, reviewId: "", cost: 0 };
   }
   return judgeSpec(verifier, subject, contract.verification, "");
@@ -55,7 +61,7 @@ async function judgeSpec(
   const { contract } = subject.known;
   if (isDeterministic(spec)) {
     const judgement = JSON.stringify({ verification: spec, outputSchema: contract.task.outputSchema });
-    const result = await verifier.checker.verify(judgement, subject.output, subject.signal);
+    const result = await verifier.checker.verify(judgement, subject.output, byOf(subject));
     return { result, reviewId: "", cost: 0 };
   }
   try {

@@ -28,6 +28,11 @@ export type Job =
       schema: string;
       /** JSON of the value; absent only compiles the schema. */
       value?: string;
+    }
+  | {
+      /** The canonical form of a JSON text. */
+      kind: "canonical";
+      text: string;
     };
 
 export type CompileItem = { schema: unknown } | { pattern: string; flags: string };
@@ -45,7 +50,9 @@ export type JobResult<J extends Job = Job> = J extends { kind: "compile" }
   ? Unusable | undefined
   : J extends { kind: "verify" }
     ? CheckResult
-    : Violation[] | Unusable;
+    : J extends { kind: "canonical" }
+      ? { canonical: string } | { problem: string }
+      : Violation[] | Unusable;
 
 /** What a worker sends: once that it is ready, then an answer to each job. */
 export type WorkerMessage =

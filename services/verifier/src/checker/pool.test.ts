@@ -33,6 +33,11 @@ const validate = (schema: unknown, value: unknown): Job & { kind: "validate" } =
 });
 const quick = validate({ type: "string" }, 1);
 const slow = validate(doublingSchema(), SLOW_VALUE);
+/** Takes minutes and, unlike the other, no memory: every item is compared with every other. */
+const endless = validate(
+  { type: "array", uniqueItems: true },
+  Array.from({ length: 60_000 }, (_, i) => ({ i })),
+);
 
 async function reasonOf(job: Promise<unknown>): Promise<string> {
   const error = await job.then(
@@ -79,14 +84,16 @@ test("a job that does not end is stopped at its limit, and the next one runs in 
 });
 
 test("others are answered while one is stuck, and the event loop is free", async () => {
-  const pool = open({ size: 2 });
-  const stuck = reasonOf(pool.run(slow));
+  const clock = new ManualClock();
+  const pool = open({ size: 2, timers: clock });
+  const stuck = reasonOf(pool.run(endless));
   let ended = false;
   void stuck.then(() => {
     ended = true;
   });
   for (let i = 0; i < 5; i++) expect(await pool.run(quick)).toHaveLength(1);
   expect(ended).toBe(false);
+  clock.advance(1000);
   expect(await stuck).toBe("CHECK_TIMEOUT");
 });
 
@@ -117,7 +124,7 @@ describe("the queue", () => {
     const stuck = reasonOf(pool.run(slow));
     await vi.waitFor(() => expect(clock.pending).toBe(1), { timeout: 5000 });
     const gone = new AbortController();
-    const left = reasonOf(pool.run(quick, gone.signal));
+    const left = reasonOf(pool.run(quick, { signal: gone.signal }));
     gone.abort();
     const after = pool.run(quick);
     expect(await left).toBe("DEADLINE_EXCEEDED");
@@ -145,4 +152,63 @@ test("a fault of our own is no answer, and told to the log", async () => {
   expect(await reasonOf(pool.run({ kind: "compile", items: "not JSON" }))).toBe("INTERNAL");
   expect(faults.splice(0)).toHaveLength(1);
   expect(await pool.run(quick)).toHaveLength(1);
+});
+
+test("what is known to be quick is answered while strangers hold every other thread", async () => {
+  const clock = new ManualClock();
+  const pool = open({ size: 2, timers: clock });
+  const known = { key: "known" };
+  // The first run of a schema compiles it.
+  for (let i = 0; i < 6; i++) expect(await pool.run(quick, known)).toHaveLength(1);
+  const stuck = ["a", "b", "c"].map((caller) => reasonOf(pool.run(endless, { caller, key: "slow" })));
+  await vi.waitFor(() => expect(clock.pending).toBe(2), { timeout: 5000 });
+  let unknown = "waits";
+  const waiting = pool.run(quick, { caller: "d", key: "unknown" }).then(() => {
+    unknown = "answered";
+  });
+  for (let i = 0; i < 5; i++) expect(await pool.run(quick, known)).toHaveLength(1);
+  expect(unknown).toBe("waits");
+  // Two are stopped, then the third of them runs beside what waited.
+  clock.advance(1000);
+  await waiting;
+  await vi.waitFor(() => expect(clock.pending).toBe(1), { timeout: 5000 });
+  clock.advance(1000);
+  expect(await Promise.all(stuck)).toEqual(Array(3).fill("CHECK_TIMEOUT"));
+});
+
+test("one caller does not get all threads", async () => {
+  const clock = new ManualClock();
+  const pool = open({ size: 2, timers: clock });
+  const greedy = Array.from({ length: 3 }, () => reasonOf(pool.run(endless, { caller: "greedy" })));
+  await vi.waitFor(() => expect(clock.pending).toBe(1), { timeout: 5000 });
+  for (let i = 0; i < 3; i++) expect(await pool.run(quick, { caller: "other" })).toHaveLength(1);
+  expect(clock.pending).toBe(1);
+  await pool.close();
+  expect(await Promise.all(greedy)).toEqual(Array(3).fill("SHUTTING_DOWN"));
+});
+
+test("when too many wait, who asked for most is refused first", async () => {
+  const clock = new ManualClock();
+  const pool = open({ size: 1, maxWaiting: 3, timers: clock });
+  const stuck = reasonOf(pool.run(endless, { caller: "greedy" }));
+  await vi.waitFor(() => expect(clock.pending).toBe(1), { timeout: 5000 });
+  const greedy = Array.from({ length: 3 }, () => pool.run(quick, { caller: "greedy" }));
+  const last = reasonOf(greedy[2] as Promise<unknown>);
+  const other = pool.run(quick, { caller: "other" });
+  expect(await last).toBe("LIMIT_EXCEEDED");
+  clock.advance(1000);
+  expect(await stuck).toBe("CHECK_TIMEOUT");
+  expect(await other).toHaveLength(1);
+  expect(await Promise.all(greedy.slice(0, 2))).toHaveLength(2);
+});
+
+test("long texts are made canonical elsewhere, and what has no such form is said", async () => {
+  const pool = open();
+  const text = JSON.stringify({ b: ["x".repeat(100_000)], a: 1 });
+  expect(await pool.run({ kind: "canonical", text })).toEqual({
+    canonical: `{"a":1,"b":["${"x".repeat(100_000)}"]}`,
+  });
+  expect(await pool.run({ kind: "canonical", text: '"\\ud800"' })).toEqual({
+    problem: expect.stringContaining("surrogate"),
+  });
 });

@@ -1,9 +1,14 @@
 import { Worker } from "node:worker_threads";
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
+import { FairQueue } from "./fair-queue.ts";
 import type { Job, JobResult, WorkerMessage, WorkerRequest } from "./jobs.ts";
+import { Reputation } from "./reputation.ts";
 
 export interface PoolOptions {
-  /** Worker threads; each runs one job at a time. */
+  /**
+   * Jobs that run at once and are not known to be quick; each in a thread of its own. One more thread is kept for those
+   * that are, and one in reserve, so that nobody waits for the start of a thread that takes a stopped one's place.
+   */
   readonly size: number;
   /** Milliseconds that one job may run; waiting for a worker does not count. */
   readonly jobLimitMs: number;
@@ -16,9 +21,23 @@ export interface PoolOptions {
   readonly onError: (error: unknown, what: string) => void;
 }
 
+/** Who wants a job done, and what is known of it. */
+export interface JobOptions {
+  readonly signal?: AbortSignal;
+  /**
+   * Whose it is: callers are served in turn, and one alone does not get all threads. Absent for the platform's own
+   * calls, which stand for many.
+   */
+  readonly caller?: string | undefined;
+  /** What is run, whatever the value: the same key for the same schema. */
+  readonly key?: string;
+}
+
 interface Pending {
   readonly job: Job;
   readonly signal: AbortSignal | undefined;
+  readonly caller: string | undefined;
+  readonly key: string | undefined;
   resolve(result: JobResult): void;
   reject(error: Error): void;
 }
@@ -27,7 +46,7 @@ interface Slot {
   readonly worker: Worker;
   ready: boolean;
   /** The job that it runs, by the number of the request. */
-  current?: { id: number; pending: Pending; cancel: () => void } | undefined;
+  current?: { id: number; pending: Pending; cancel: () => void; quick: boolean; start: number } | undefined;
 }
 
 /** How often in a row a worker may fail to start before jobs are refused. */
@@ -40,36 +59,40 @@ const MAX_FAILED_STARTS = 3;
 export class WorkerPool {
   readonly #options: PoolOptions;
   readonly #slots = new Set<Slot>();
-  readonly #waiting: Pending[] = [];
+  /** Apart, so that neither stands in the other's way. */
+  readonly #quick = new FairQueue<Pending>();
+  readonly #unknown = new FairQueue<Pending>();
+  readonly #reputation = new Reputation();
+  readonly #threads: number;
   #requests = 0;
   #failedStarts = 0;
   #closed = false;
 
   constructor(options: PoolOptions) {
     this.#options = options;
-    for (let i = 0; i < options.size; i++) this.#spawn();
+    this.#threads = options.size + 2;
+    this.#spawn();
   }
 
   /**
-   * Runs a job. One whose `signal` has aborted while it waited is not begun.
+   * Runs a job. One whose `signal` has aborted while it waited is not begun. When too many wait, the one that the
+   * greediest caller asked for last is refused.
    *
    * @throws DeputeError CHECK_TIMEOUT when it was stopped at its limit of time or memory, LIMIT_EXCEEDED when too many
    * wait, SHUTTING_DOWN after `close`, INTERNAL for a fault of our own
    */
-  run<J extends Job>(job: J, signal?: AbortSignal): Promise<JobResult<J>> {
+  run<J extends Job>(job: J, { signal, caller, key }: JobOptions = {}): Promise<JobResult<J>> {
     if (this.#closed) return Promise.reject(shuttingDown());
-    if (this.#waiting.length >= this.#options.maxWaiting) this.#forgetAborted();
-    if (this.#waiting.length >= this.#options.maxWaiting) {
-      return Promise.reject(
-        new DeputeError(ErrorReason.LIMIT_EXCEEDED, "too many checks wait", {
-          metadata: { limit: "waiting_checks", max: String(this.#options.maxWaiting) },
-        }),
-      );
-    }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ job, signal, resolve: resolve as Pending["resolve"], reject });
+      const pending = { job, signal, caller, key, resolve: resolve as Pending["resolve"], reject };
+      const lane = this.#reputation.isQuick(key) ? this.#quick : this.#unknown;
+      if (!this.#makeRoom(lane, caller ?? "")) {
+        reject(this.#tooMany());
+        return;
+      }
+      lane.push(caller ?? "", pending);
       this.#failedStarts = 0;
-      while (this.#slots.size < this.#options.size) this.#spawn();
+      this.#grow();
       this.#dispatch();
     });
   }
@@ -78,7 +101,7 @@ export class WorkerPool {
   async close(): Promise<void> {
     this.#closed = true;
     const slots = [...this.#slots];
-    for (const pending of this.#waiting.splice(0)) pending.reject(shuttingDown());
+    this.#refuseWaiting(shuttingDown());
     for (const slot of slots) this.#end(slot, shuttingDown());
     await Promise.all(slots.map((slot) => slot.worker.terminate()));
   }
@@ -101,42 +124,76 @@ export class WorkerPool {
     worker.on("exit", () => this.#onLost(slot, new Error("the worker ended")));
   }
 
-  #forgetAborted(): void {
-    const waiting = this.#waiting.splice(0);
-    for (const pending of waiting) {
-      if (pending.signal?.aborted === true) pending.reject(aborted());
-      else this.#waiting.push(pending);
+  /** Starts what is missing of the threads, one after the other: starting takes the machine's time from what runs. */
+  #grow(): void {
+    const starts = [...this.#slots].some(({ ready }) => !ready);
+    if (!starts && !this.#closed && this.#slots.size < this.#threads) this.#spawn();
+  }
+
+  /** Whether one more of this caller may wait. */
+  #makeRoom(lane: FairQueue<Pending>, caller: string): boolean {
+    if (this.#quick.size + this.#unknown.size < this.#options.maxWaiting) return true;
+    for (const each of [this.#quick, this.#unknown]) {
+      for (const gone of each.remove(({ signal }) => signal?.aborted === true)) gone.reject(aborted());
+    }
+    if (this.#quick.size + this.#unknown.size < this.#options.maxWaiting) return true;
+    const greediest = lane.greediest();
+    if (greediest === undefined || greediest.size <= lane.sizeOf(caller) + 1) return false;
+    lane.dropLast(greediest.owner)?.reject(this.#tooMany());
+    return true;
+  }
+
+  #tooMany(): DeputeError {
+    return new DeputeError(ErrorReason.LIMIT_EXCEEDED, "too many checks wait", {
+      metadata: { limit: "waiting_checks", max: String(this.#options.maxWaiting) },
+    });
+  }
+
+  #refuseWaiting(error: DeputeError): void {
+    for (const lane of [this.#quick, this.#unknown]) {
+      for (const pending of lane.remove(() => true)) pending.reject(error);
     }
   }
 
   #dispatch(): void {
     for (const slot of this.#slots) {
       if (!slot.ready || slot.current !== undefined) continue;
-      const pending = this.#next();
-      if (pending === undefined) return;
+      const next = this.#next();
+      if (next === undefined) return;
+      const { pending, quick } = next;
       const id = ++this.#requests;
       const cancel = this.#options.timers.after(this.#options.jobLimitMs, () => this.#onTimeout(slot));
-      slot.current = { id, pending, cancel };
+      slot.current = { id, pending, cancel, quick, start: performance.now() };
       slot.worker.postMessage({ id, job: pending.job } satisfies WorkerRequest);
     }
   }
 
-  #next(): Pending | undefined {
-    for (;;) {
-      const pending = this.#waiting.shift();
-      if (pending?.signal?.aborted !== true) return pending;
-      pending.reject(aborted());
-    }
+  #next(): { pending: Pending; quick: boolean } | undefined {
+    const running = [...this.#slots].flatMap(({ current }) => (current === undefined ? [] : [current]));
+    if (running.length > this.#options.size) return undefined;
+    const unknown = running.filter(({ quick }) => !quick);
+    const all = () => true;
+    const quick = takeLive(this.#quick, all);
+    if (quick !== undefined) return { pending: quick, quick: true };
+    if (unknown.length >= this.#options.size) return undefined;
+    // One caller alone leaves a thread to the others.
+    const most = Math.max(1, this.#options.size - 1);
+    const mayServe = (owner: string) =>
+      owner === "" || unknown.filter(({ pending }) => pending.caller === owner).length < most;
+    const other = takeLive(this.#unknown, mayServe);
+    return other === undefined ? undefined : { pending: other, quick: false };
   }
 
   #onMessage(slot: Slot, message: WorkerMessage): void {
     if ("ready" in message) {
       slot.ready = true;
       this.#failedStarts = 0;
+      this.#grow();
     } else if (slot.current?.id === message.id) {
-      const { pending, cancel } = slot.current;
+      const { pending, cancel, start } = slot.current;
       slot.current = undefined;
       cancel();
+      this.#reputation.ran(pending.key, performance.now() - start);
       if ("failure" in message) {
         this.#options.onError(new Error(message.failure), "a check failed for a fault of our own");
         pending.reject(new DeputeError(ErrorReason.INTERNAL, "the check could not be run"));
@@ -168,6 +225,7 @@ export class WorkerPool {
   #end(slot: Slot, error: DeputeError): void {
     this.#slots.delete(slot);
     slot.current?.cancel();
+    if (!this.#closed) this.#reputation.ran(slot.current?.pending.key, Number.POSITIVE_INFINITY);
     slot.current?.pending.reject(error);
     slot.current = undefined;
   }
@@ -175,12 +233,21 @@ export class WorkerPool {
   #refill(): void {
     if (this.#closed) return;
     if (this.#failedStarts < MAX_FAILED_STARTS) {
-      while (this.#slots.size < this.#options.size) this.#spawn();
+      this.#grow();
     } else if (this.#slots.size === 0) {
       const error = new DeputeError(ErrorReason.INTERNAL, "no worker for checks can be started");
-      for (const pending of this.#waiting.splice(0)) pending.reject(error);
+      this.#refuseWaiting(error);
     }
     this.#dispatch();
+  }
+}
+
+/** The next whose caller has not gone. */
+function takeLive(lane: FairQueue<Pending>, mayServe: (owner: string) => boolean): Pending | undefined {
+  for (;;) {
+    const pending = lane.take(mayServe);
+    if (pending?.signal?.aborted !== true) return pending;
+    pending.reject(aborted());
   }
 }
 

@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { CanonicalError, canonicalJson } from "@depute/core";
 import { WeightedLru } from "../lru.ts";
 import { createDefaultRegistry } from "../rules/check-registry.ts";
 import { CheckNotRun, type CheckResult, shorten } from "../rules/check-result.ts";
@@ -30,6 +31,8 @@ export class JobRunner {
         return this.#plan(job.judgement)(JSON.parse(job.output));
       case "validate":
         return this.#validate(job);
+      case "canonical":
+        return canonical(job.text);
     }
   }
 
@@ -60,6 +63,15 @@ export class JobRunner {
       if (error instanceof RangeError) return unusable(new InvalidSchema("it recurses without end"), 0);
       throw error;
     }
+  }
+}
+
+function canonical(text: string): JobResult<Job & { kind: "canonical" }> {
+  try {
+    return { canonical: canonicalJson(JSON.parse(text)) };
+  } catch (error) {
+    if (error instanceof CanonicalError) return { problem: error.message };
+    throw error;
   }
 }
 

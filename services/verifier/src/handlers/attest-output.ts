@@ -11,7 +11,7 @@ import { attestationNotFound, canonicalOutput, readAttestation, saveAttestation 
 import type { KnownContract } from "../contract-book.ts";
 import { toMessage, toStored } from "../documents.ts";
 import { readValue } from "../json-value.ts";
-import { judgeOutput } from "../judging.ts";
+import { byOf, judgeOutput } from "../judging.ts";
 import type { CheckResult } from "../rules/check-result.ts";
 import type { Attestation } from "../rules/documents.ts";
 import { firstMissing } from "../store/attestations.ts";
@@ -33,7 +33,8 @@ export async function attestOutput(
   const output = readValue(request.output, "output");
   const children = request.childAttestations;
   if (new Set(children).size !== children.length) throw invalid("child_attestations", "names one twice");
-  const { hash } = canonicalOutput(verifier.engine, output.value);
+  const by = { identity, signal: context.signal };
+  const { hash } = await canonicalOutput(verifier, output.text, byOf(by));
   const key: RequestKey = {
     caller: identity.principal,
     requestId: request.requestId,
@@ -46,7 +47,7 @@ export async function attestOutput(
   const missing = await store.read((tx) => firstMissing(tx, children));
   if (missing !== undefined) throw attestationNotFound(missing);
 
-  const subject = { known, output: output.text, outputHash: hash, identity, signal: context.signal };
+  const subject = { known, output: output.text, outputHash: hash, ...by };
   const { result, reviewId } = await judgeOutput(verifier, subject);
   if (result === undefined) {
     throw new DeputeError(ErrorReason.REVIEW_PENDING, "a person decides first", {

@@ -2,9 +2,8 @@ import { NullValue } from "@bufbuild/protobuf/wkt";
 import { AttestationStep } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { newId, verifyObject } from "@depute/dct";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { canonicalOutput } from "../attestations.ts";
 import { toDocument, toMessage } from "../documents.ts";
-import { delegator, engine, signedCompletion, worker } from "../testing/contracts.ts";
+import { delegator, engine, hashedOutput, signedCompletion, worker } from "../testing/contracts.ts";
 import { as, type Platform, refusal, startPlatform, value } from "../testing/platform.ts";
 
 let platform: Platform;
@@ -82,7 +81,7 @@ test.each<[what: string, change: Parameters<typeof signedCompletion>[1], reason:
       result: {
         success: true,
         output: 1,
-        outputHash: canonicalOutput(engine, 2).hash,
+        outputHash: hashedOutput(2),
         costMicrocents: 0,
         durationMs: 0,
       },
@@ -162,7 +161,7 @@ test("the verifier attests an output under its own key, passed or not", async ()
       type: "delegation_verification",
       result: {
         success: passed,
-        outputHash: canonicalOutput(engine, output).hash,
+        outputHash: hashedOutput(output),
         verificationOutcome: { method: "schema_match", passed },
       },
     });

@@ -21,7 +21,9 @@ import {
 } from "@depute/core";
 import { newId, objectSigningInput } from "@depute/dct";
 import { assertValid, mayActFor } from "@depute/service";
+import type { By } from "../checker/checker.ts";
 import { toDocument, toMessage, toStored } from "../documents.ts";
+import { byOf } from "../judging.ts";
 import { validateContract } from "../rules/contract-validation.ts";
 import type { TaskContract } from "../rules/documents.ts";
 import { getContract, insertContract, listContracts } from "../store/contracts.ts";
@@ -37,27 +39,27 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
   const { store, engine, clock, authority } = verifier;
 
   /** @throws DeputeError for a contract that could not be carried out */
-  async function assertUsable(contract: TaskContract, signal: AbortSignal): Promise<void> {
-    await verifier.checker.compile(validateContract(contract, clock.now(), verifier.names), signal);
+  async function assertUsable(contract: TaskContract, by: By): Promise<void> {
+    await verifier.checker.compile(validateContract(contract, clock.now(), verifier.names), by);
   }
 
   return {
     async prepareContract(request: PrepareContractRequest, context: HandlerContext) {
-      await authority.identify(context);
+      const identity = await authority.identify(context);
       const message = complete(request.contract, clock.now());
       const contract = toDocument("contract", message);
-      await assertUsable(contract, context.signal);
+      await assertUsable(contract, byOf({ identity, signal: context.signal }));
       return { contract: { ...message, signature: "" }, digest: objectSigningInput(engine, contract) };
     },
 
     async createContract({ contract: message }: CreateContractRequest, context: HandlerContext) {
-      await authority.identify(context);
+      const identity = await authority.identify(context);
       if (message === undefined) throw invalid("contract", "is needed");
       const contract = toDocument("contract", message);
       const stored = toStored(engine, "contract", contract, clock.now());
       const known = await store.read((tx) => getContract(tx, contract.id));
       if (known !== undefined) return answer(theSame(known, stored));
-      await assertUsable(contract, context.signal);
+      await assertUsable(contract, byOf({ identity, signal: context.signal }));
       return answer(
         await store.write(async (tx) => {
           const meanwhile = await getContract(tx, stored.id);

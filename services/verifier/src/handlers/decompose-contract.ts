@@ -14,8 +14,9 @@ import {
   invalid,
   pageSize,
 } from "@depute/core";
-import { mayActFor, ownOptions, tokenDenied } from "@depute/service";
+import { type Identity, mayActFor, ownOptions, tokenDenied } from "@depute/service";
 import { toDocument, toStored } from "../documents.ts";
+import { byOf } from "../judging.ts";
 import { validateContract } from "../rules/contract-validation.ts";
 import { assertBudget, MAX_LINEAGE, type Part, type Plan, validatePlan } from "../rules/decomposition.ts";
 import { getContract, insertContract } from "../store/contracts.ts";
@@ -50,13 +51,13 @@ export async function decomposeContract(
   const mode = request.mode === DecompositionMode.SEQUENTIAL ? "sequential" : "parallel";
   const plan: Plan = { parent, mode, parts };
   const documents = parts.map(({ contract }) => toStored(engine, "contract", contract, clock.now()));
-  await assertMayDecompose(verifier, plan, request, context);
+  const identity = await assertMayDecompose(verifier, plan, request, context);
   const dependencies = validatePlan(plan);
   for (const [i, { contract }] of parts.entries()) {
     const compilable = inPart(i, () => validateContract(contract, clock.now(), verifier.names));
     await verifier.checker.compile(
       compilable.map((item) => ({ ...item, field: partField(i, item.field) })),
-      context.signal,
+      byOf({ identity, signal: context.signal }),
     );
   }
   const planId = planIdOf(verifier, plan, documents);
@@ -95,14 +96,14 @@ async function assertMayDecompose(
   { parent, parts }: Plan,
   request: DecomposeContractRequest,
   context: HandlerContext,
-): Promise<void> {
+): Promise<Identity> {
   const identity = await authority.identify(context);
   const issuer = parts[0]?.contract.issuer ?? "";
   if (parts.some(({ contract }) => contract.issuer !== issuer)) {
     throw invalid("parts", "the parts of a plan have one issuer");
   }
   if (!mayActFor(identity, issuer)) throw notAllowed("the caller is not the issuer of the parts");
-  if (issuer === parent.issuer) return;
+  if (issuer === parent.issuer) return identity;
   if (request.token === undefined) throw notAllowed("the parts are not issued by the contract's issuer");
   const { delegatee, result } = await tokens.inspectToken(
     { token: request.token, contractId: parent.id },
@@ -111,6 +112,7 @@ async function assertMayDecompose(
   if (result.case !== "scope") throw tokenDenied(result.value);
   if (delegatee !== issuer)
     throw notAllowed("the token does not hand the contract's work to the parts' issuer");
+  return identity;
 }
 
 export async function getContractLineage(

@@ -10,7 +10,7 @@ import { CanonicalError, canonicalJson, invalid } from "@depute/core";
 import { canonicalOutput } from "../attestations.ts";
 import { SCHEMA_LIMITS } from "../checker/schema-limits.ts";
 import { readValue } from "../json-value.ts";
-import { judgeOutput } from "../judging.ts";
+import { byOf, judgeOutput } from "../judging.ts";
 import type { VerificationSpec } from "../rules/documents.ts";
 import { isDeterministic } from "../rules/methods.ts";
 import type { Verifier } from "../verifier.ts";
@@ -30,24 +30,32 @@ export function verificationService(verifier: Verifier): ServiceImpl<typeof Veri
     async checkOutput(request: CheckOutputRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
       if (request.output === undefined) throw invalid("output", "is needed");
-      const { text, value } = readValue(request.output, "output");
+      const { text } = readValue(request.output, "output");
       const known = await contracts.get(request.contractId);
       const { verification } = known.contract;
-      const outputHash = isDeterministic(verification) ? "" : canonicalOutput(verifier.engine, value).hash;
-      const subject = { known, output: text, outputHash, identity, signal: context.signal };
+      const by = { identity, signal: context.signal };
+      const outputHash = isDeterministic(verification)
+        ? ""
+        : (await canonicalOutput(verifier, text, byOf(by))).hash;
+      const subject = { known, output: text, outputHash, ...by };
       const { result, reviewId, cost } = await judgeOutput(verifier, subject);
       const answer = { method: METHODS[verification.method], reviewId, judgeCostMicrocents: BigInt(cost) };
       return result === undefined ? answer : { ...answer, result };
     },
 
     async checkSchema(request: CheckSchemaRequest, context: HandlerContext) {
-      await authority.identify(context);
+      const identity = await authority.identify(context);
       if (request.schema === undefined) throw invalid("schema", "is needed");
       const schema = readValue(request.schema, "schema", SCHEMA_LIMITS.bytes);
       const value = request.value === undefined ? undefined : readValue(request.value, "value").text;
       const dialect = request.dialect === SchemaDialect.SCHEMA_DIALECT_DRAFT_07 ? "draft-07" : "2020-12";
       return {
-        violations: await checker.validate(canonicalSchema(schema.value), dialect, value, context.signal),
+        violations: await checker.validate(
+          canonicalSchema(schema.value),
+          dialect,
+          value,
+          byOf({ identity, signal: context.signal }),
+        ),
       };
     },
   };

@@ -3,10 +3,16 @@ import { AttestationStep, TreeOutcome } from "@depute/contracts/depute/verifier/
 import { DecompositionMode } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import { createRevocation, type Keypair, newId, parseToken, revocationIds } from "@depute/dct";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { canonicalOutput } from "../attestations.ts";
 import { toMessage } from "../documents.ts";
 import type { Attestation } from "../rules/documents.ts";
-import { delegator, engine, signedCompletion, signedContract, worker } from "../testing/contracts.ts";
+import {
+  delegator,
+  engine,
+  hashedOutput,
+  signedCompletion,
+  signedContract,
+  worker,
+} from "../testing/contracts.ts";
 import { fakeTokens } from "../testing/fake-tokens.ts";
 import { message, type Platform, refusal, startPlatform, value } from "../testing/platform.ts";
 
@@ -132,7 +138,7 @@ test("an output of which only the hash is there is taken when the verifier signe
   const contract = await platform.agree();
   const hashed = (label: unknown) => ({
     success: true,
-    outputHash: canonicalOutput(engine, { label }).hash,
+    outputHash: hashedOutput({ label }),
     costMicrocents: 1,
     durationMs: 1,
   });

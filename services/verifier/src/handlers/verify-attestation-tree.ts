@@ -8,7 +8,9 @@ import { verifyObject } from "@depute/dct";
 import { type CollectedNode, collectTree, createBreath } from "../attestation-tree.ts";
 import { canonicalOutput } from "../attestations.ts";
 import { loadAuthority } from "../authority-context.ts";
+import type { By } from "../checker/checker.ts";
 import { readValue } from "../json-value.ts";
+import { byOf } from "../judging.ts";
 import { outputFault } from "../rules/attestation-findings.ts";
 import {
   budgetFinding,
@@ -47,7 +49,8 @@ export async function verifyAttestationTree(
   request: VerifyAttestationTreeRequest,
   context: HandlerContext,
 ) {
-  await verifier.authority.identify(context);
+  const identity = await verifier.authority.identify(context);
+  const by = byOf({ identity, signal: context.signal });
   const rootOutput = request.output === undefined ? undefined : readValue(request.output, "output").value;
   const nodes = await collectTree(verifier, request.id);
   const known = await loadAuthority(verifier, nodes, request.tokens, context);
@@ -62,12 +65,10 @@ export async function verifyAttestationTree(
     const total = totals.get(attestation.id) ?? 0n;
     const { costMicrocents } = attestation.result;
     const judge = (output: string) =>
-      isDeterministic(contract.verification)
-        ? verifier.checker.verify(judgement, output, context.signal)
-        : undefined;
+      isDeterministic(contract.verification) ? verifier.checker.verify(judgement, output, by) : undefined;
     const findings = [
       signatureFinding(verifier, attestation),
-      ...(await outputFindings(verifier, attestation, i === 0 ? rootOutput : undefined, vouched, judge)),
+      ...(await outputFindings(verifier, by, attestation, i === 0 ? rootOutput : undefined, vouched, judge)),
       costMicrocents <= budget
         ? passed("cost")
         : failed("cost", `${costMicrocents} microcents are more than the budget of ${budget}`),
@@ -104,7 +105,8 @@ function keyOf({ contractId, result }: Attestation): string {
 }
 
 async function outputFindings(
-  { engine }: Verifier,
+  verifier: Verifier,
+  by: By,
   attestation: Attestation,
   given: unknown,
   vouched: Vouched,
@@ -126,7 +128,7 @@ async function outputFindings(
       : failed("verification", "the verifier judged that it fails");
     return [passed("output"), verdict];
   }
-  const held = canonicalOutput(engine, output, "output");
+  const held = await canonicalOutput(verifier, JSON.stringify(output), by);
   const fault = outputFault({ held, hash: outputHash, given: undefined });
   if (fault !== undefined) return [failed("output", fault), failed("verification", fault)];
   const result = await judge(held.canonical);

@@ -1,4 +1,4 @@
-import { create, type JsonValue } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import {
   AttestationStep,
@@ -9,14 +9,14 @@ import {
 import { invalid } from "@depute/core";
 import { verifyObject } from "@depute/dct";
 import { canonicalOutput, readAttestation } from "../attestations.ts";
+import type { By } from "../checker/checker.ts";
 import { schemaJudgementOf } from "../contract-book.ts";
 import { toDocument, toMessage } from "../documents.ts";
-import { assertOutputSize, readValue } from "../json-value.ts";
-import { judgeOutput } from "../judging.ts";
+import { assertOutputSize, type JsonText, readValue } from "../json-value.ts";
+import { byOf, judgeOutput } from "../judging.ts";
 import { findingsOf, outputFault, type Step } from "../rules/attestation-findings.ts";
 import type { CheckResult } from "../rules/check-result.ts";
 import type { Attestation } from "../rules/documents.ts";
-import { isDeterministic } from "../rules/methods.ts";
 import type { Verifier } from "../verifier.ts";
 
 const STEPS: Record<Step, AttestationStep> = {
@@ -35,28 +35,26 @@ export async function verifyAttestation(
   const { engine, checker } = verifier;
   const identity = await verifier.authority.identify(context);
   const attestation = await subjectOf(verifier, request);
-  const given = request.output === undefined ? undefined : readValue(request.output, "output").value;
+  const given = request.output === undefined ? undefined : readValue(request.output, "output");
   const known = await verifier.contracts.get(attestation.contractId);
   const { contract } = known;
 
   const verified = verifyObject(engine, "attestation", attestation);
-  const { output, fault } = outputOf(verifier, attestation, given);
-  const text = fault === undefined ? JSON.stringify(output) : undefined;
+  const by = { identity, signal: context.signal };
+  const found = await outputOf(verifier, attestation, given, byOf(by));
+  const { canonical: text, hash } = found;
   // The text checks the output schema for schema_match only.
   const schema = contract.verification.method === "schema_match" ? schemaJudgementOf(contract) : undefined;
   const judged = async (text: string): Promise<CheckResult> => {
-    const outputHash = isDeterministic(contract.verification) ? "" : canonicalOutput(engine, output).hash;
-    const subject = { known, output: text, outputHash, identity, signal: context.signal };
+    const subject = { known, output: text, outputHash: hash, ...by };
     const { result, reviewId } = await judgeOutput(verifier, subject);
     return result ?? { passed: false, details: `review ${reviewId} waits for a decision` };
   };
   const findings = findingsOf({
     signatureFault: verified.ok ? undefined : verified.refusal.detail,
-    outputFault: fault,
+    outputFault: found.fault,
     schema:
-      schema === undefined || text === undefined
-        ? undefined
-        : await checker.verify(schema, text, context.signal),
+      schema === undefined || text === undefined ? undefined : await checker.verify(schema, text, byOf(by)),
     verification: text === undefined ? undefined : await judged(text),
     costMicrocents: attestation.result.costMicrocents,
     maxBudgetMicrocents: contract.constraints.maxBudgetMicrocents,
@@ -74,19 +72,25 @@ async function subjectOf({ store }: Verifier, { subject }: VerifyAttestationRequ
   throw invalid("subject", "an id or an attestation is needed");
 }
 
-interface FoundOutput {
-  output: unknown;
-  /** Why it is not the output that the attestation speaks of. */
-  fault: string | undefined;
-}
+/** An output, or why it is not the one that the attestation speaks of. */
+type FoundOutput =
+  | { canonical: string; hash: string; fault: undefined }
+  | { canonical: undefined; hash: string; fault: string };
 
-function outputOf({ engine }: Verifier, { result }: Attestation, given: JsonValue | undefined): FoundOutput {
+async function outputOf(
+  verifier: Verifier,
+  { result }: Attestation,
+  given: JsonText | undefined,
+  by: By,
+): Promise<FoundOutput> {
   const field = "attestation.result.output";
-  if (result.output !== undefined) assertOutputSize(JSON.stringify(result.output), field);
-  const fault = outputFault({
-    held: result.output === undefined ? undefined : canonicalOutput(engine, result.output, field),
-    hash: result.outputHash,
-    given: given === undefined ? undefined : canonicalOutput(engine, given),
-  });
-  return { output: result.output === undefined ? given : result.output, fault };
+  const text = result.output === undefined ? undefined : JSON.stringify(result.output);
+  if (text !== undefined) assertOutputSize(text, field);
+  const held = text === undefined ? undefined : await canonicalOutput(verifier, text, by, field);
+  const along = given === undefined ? undefined : await canonicalOutput(verifier, given.text, by);
+  const fault = outputFault({ held, hash: result.outputHash, given: along });
+  const output = held ?? along;
+  return fault === undefined && output !== undefined
+    ? { ...output, fault: undefined }
+    : { canonical: undefined, hash: "", fault: fault ?? "there is no output" };
 }

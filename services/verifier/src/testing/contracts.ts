@@ -1,3 +1,4 @@
+import { canonicalBytes } from "@depute/core";
 import { generateKeypair, type Keypair, newId, signObject } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
 import type { Attestation, TaskContract, VerificationSpec } from "../rules/documents.ts";
@@ -77,4 +78,9 @@ export function signedCompletion(
     },
     signer,
   );
+}
+
+/** The hash of an output: base64url of BLAKE2b-256 of its canonical JSON. */
+export function hashedOutput(output: unknown): string {
+  return Buffer.from(engine.blake2b256(canonicalBytes(output))).toString("base64url");
 }
