@@ -141,7 +141,7 @@ class Run {
   }
 
   context(): WorkContext {
-    const { task, workerToken, checkpoint } = this.#assignment;
+    const { task, workerToken, checkpoint, contexts } = this.#assignment;
     if (task === undefined) throw new Error("an assignment of no task");
     const { signal } = this.#stop;
     const lease = this.#lease;
@@ -152,6 +152,7 @@ class Run {
       signal,
       interrupting: this.#interrupting.signal,
       saved: checkpoint && toJson(ValueSchema, checkpoint),
+      contexts,
       answers: [...this.#answers],
       progress: async (processed, total, message = "") => {
         signal.throwIfAborted();

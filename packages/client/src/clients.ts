@@ -2,6 +2,7 @@ import { type Client, createClient, type Interceptor, type Transport } from "@co
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
+import { ContextService } from "@depute/contracts/depute/tasks/v1/context_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
@@ -16,6 +17,7 @@ export interface DeputeClients {
   readonly discovery: Client<typeof DiscoveryService>;
   readonly tasks: Client<typeof TaskService>;
   readonly workers: Client<typeof WorkerService>;
+  readonly contexts: Client<typeof ContextService>;
   readonly tokens: Client<typeof TokenService>;
   readonly revocations: Client<typeof RevocationService>;
   readonly contracts: Client<typeof ContractService>;
@@ -30,6 +32,7 @@ export function clientsOver(transport: Transport): DeputeClients {
     discovery: createClient(DiscoveryService, transport),
     tasks: createClient(TaskService, transport),
     workers: createClient(WorkerService, transport),
+    contexts: createClient(ContextService, transport),
     tokens: createClient(TokenService, transport),
     revocations: createClient(RevocationService, transport),
     contracts: createClient(ContractService, transport),

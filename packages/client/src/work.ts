@@ -1,4 +1,5 @@
 import type { JsonValue } from "@bufbuild/protobuf";
+import type { SharedContext } from "@depute/contracts/depute/tasks/v1/context_pb";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 
 /** What a piece of work is done with. */
@@ -14,6 +15,8 @@ export interface WorkContext {
   partial(output: JsonValue, level?: "minimal" | "compact" | "full"): Promise<void>;
   /** What an earlier attempt saved last; undefined where none did. */
   readonly saved: JsonValue | undefined;
+  /** The shared contexts that came along, with their data. */
+  readonly contexts: readonly SharedContext[];
   /** What the delegator answered to the questions of earlier attempts. */
   readonly answers: readonly JsonValue[];
   /**

@@ -8,6 +8,8 @@ import {
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { toTimestamp } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
+import type { ContextMemory } from "./context-memory.ts";
+import { carriedContexts } from "./contexts.ts";
 import type { Engine } from "./engine.ts";
 import { advance } from "./rules/advance.ts";
 import { heartbeatIntervalMs, workDeadlineMs } from "./rules/limits.ts";
@@ -39,7 +41,12 @@ export const CLAIM_BATCH = 16;
  * Hands waiting tasks to a worker, by priority and then oldest first, as far as it has room for them. The store decides between workers that
  * ask at the same time: a task is given to one of them.
  */
-export async function claim(engine: Engine, stream: WorkerStream, limit: number): Promise<Assignment[]> {
+export async function claim(
+  engine: Engine,
+  stream: WorkerStream,
+  limit: number,
+  memory: ContextMemory,
+): Promise<Assignment[]> {
   const atMost = Math.min(limit, CLAIM_BATCH);
   // Most looks find nothing, and those must not queue with the writers.
   const worth = await engine.store.read(async (tx) => {
@@ -58,7 +65,7 @@ export async function claim(engine: Engine, stream: WorkerStream, limit: number)
         const step = { payload: { case: "accepted", value }, by: "worker", holder: stream.holder } as const;
         return advance(before, step, nowMs);
       });
-      assignments.push(await assignmentOf(tx, record));
+      assignments.push(await assignmentOf(tx, record, memory, engine.clock.now()));
     }
     return assignments;
   });
@@ -73,7 +80,12 @@ async function roomOf(tx: ReadTx, { holder, capacity, agentId }: WorkerStream): 
   return limits.maxHeld === 0 ? room : Math.min(room, limits.maxHeld - (await countHeldByAgent(tx, agentId)));
 }
 
-async function assignmentOf(tx: WriteTx, { task, epoch, hold }: TaskRecord): Promise<Assignment> {
+async function assignmentOf(
+  tx: WriteTx,
+  { task, epoch, hold }: TaskRecord,
+  memory: ContextMemory,
+  nowMs: number,
+): Promise<Assignment> {
   const { input, workerToken } = await readInput(tx, task.id);
   const checkpoint = task.checkpointAvailable ? await readCheckpoint(tx, task.id) : undefined;
   return create(AssignmentSchema, {
@@ -87,6 +99,7 @@ async function assignmentOf(tx: WriteTx, { task, epoch, hold }: TaskRecord): Pro
     workerToken,
     ...(checkpoint && { checkpoint }),
     // A first attempt was asked nothing.
+    ...(await carriedContexts(tx, memory, task.id, nowMs)),
     providedInputs: epoch > 1 ? await readProvidedInputs(tx, task.id) : [],
   });
 }

@@ -4,6 +4,8 @@ import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { DeputeError, ErrorReason, newId } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
+import type { ContextMemory } from "./context-memory.ts";
+import { carryContexts } from "./contexts.ts";
 import type { Engine } from "./engine.ts";
 import { advance } from "./rules/advance.ts";
 import { type IdPolicies, idOutcome } from "./rules/id-policy.ts";
@@ -83,6 +85,7 @@ async function findKnown(tx: ReadTx, request: CreateRequest): Promise<Known | un
 export interface CreateRights {
   readonly caller: Viewer;
   readonly treeLimits: TreeLimits;
+  readonly contextMemory: ContextMemory;
 }
 
 /**
@@ -117,6 +120,11 @@ export async function createTask(
     await insertInput(tx, taskId, { input: draft.input, workerToken: draft.workerToken });
     await insertRequest(tx, { delegator, requestId, draftDigest: digest, taskId });
     await insertBlocks(tx, taskId, admitted.blocks);
+    if (draft.contextIds.length > 0) {
+      const { agentId, agentPrincipal: agentKey, capabilityId } = admitted.admission;
+      const to = { taskId, capabilityId, reader: { agentId, principal: agentKey } };
+      await carryContexts(tx, rights.contextMemory, draft.contextIds, to, rights.caller, nowMs);
+    }
     if (admitted.outputSchema !== undefined) {
       await insertOutputSchema(tx, admitted.admission.outputSchema, admitted.outputSchema);
     }

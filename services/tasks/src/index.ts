@@ -1,6 +1,8 @@
+import { ContextService } from "@depute/contracts/depute/tasks/v1/context_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { defineService, defineSettings } from "@depute/service";
+import { contextService } from "./handlers/context-service.ts";
 import { taskService } from "./handlers/task-service.ts";
 import { workerService } from "./handlers/worker-service.ts";
 import { openRuntime } from "./runtime.ts";
@@ -29,13 +31,20 @@ const settings = defineSettings({
     help: "tasks below one root that have not ended",
     group: "Tasks",
   },
+  tasksContextMemory: {
+    type: "int",
+    default: 67_108_864,
+    min: 0,
+    help: "bytes of contexts that may not be persisted, held in memory",
+    group: "Tasks",
+  },
 });
 
 /** The tasks service: life cycle, event log, workers. */
 export const tasks = defineService({
   name: "tasks",
   settings,
-  descriptors: [TaskService, WorkerService],
+  descriptors: [TaskService, WorkerService, ContextService],
 
   async start(deps, settings) {
     const { context, close } = await openRuntime(deps, {
@@ -45,11 +54,13 @@ export const tasks = defineService({
         maxChildren: settings.tasksMaxChildren,
         maxOpen: settings.tasksMaxOpenInTree,
       },
+      contextMemoryBytes: settings.tasksContextMemory,
     });
     return {
       routes(router) {
         router.service(TaskService, taskService(context));
         router.service(WorkerService, workerService(context));
+        router.service(ContextService, contextService(context));
       },
       close,
     };

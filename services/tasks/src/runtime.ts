@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { ServiceDeps } from "@depute/service";
 import { openStore } from "@depute/store";
+import { ContextMemory } from "./context-memory.ts";
 import { connectDependencies } from "./dependencies.ts";
 import { Engine } from "./engine.ts";
 import type { TasksContext } from "./handlers/context.ts";
@@ -18,17 +19,22 @@ export interface Runtime {
   close(): Promise<void>;
 }
 
+/** Each costs about a kilobyte beside its data. */
+const MAX_CONTEXTS_IN_MEMORY = 10_000;
+
 /** What the engine is set to. */
 export interface RuntimeSettings {
   /** Milliseconds between looks of a stream that nothing wakes. */
   readonly pollMs: number;
   readonly treeLimits: TreeLimits;
+  /** Bytes of contexts that may not be persisted, held in memory at most. */
+  readonly contextMemoryBytes: number;
 }
 
 /** Opens the engine on the files of `dataDir`. */
 export async function openRuntime(
   deps: ServiceDeps,
-  { pollMs, treeLimits }: RuntimeSettings,
+  { pollMs, treeLimits, contextMemoryBytes }: RuntimeSettings,
 ): Promise<Runtime> {
   const { log, clock, timers, bus, authority, stopping } = deps;
   const store = await openStore({
@@ -42,6 +48,12 @@ export async function openRuntime(
   const assignmentWakeUps = new WakeUps(bus, ASSIGNMENT_TOPIC);
   const timekeeper = new Timekeeper({ engine, timers, log });
   const follower = new RevocationFollower({ engine, revocations: dependencies.revocations, timers, log });
+  const contextMemory = new ContextMemory({
+    clock,
+    timers,
+    maxBytes: contextMemoryBytes,
+    maxContexts: MAX_CONTEXTS_IN_MEMORY,
+  });
   timekeeper.start();
   follower.start();
   return {
@@ -55,12 +67,14 @@ export async function openRuntime(
       assignmentWakeUps,
       pollMs,
       treeLimits,
+      contextMemory,
       stopping,
     },
     timekeeper,
     async close() {
       await Promise.all([timekeeper.close(), follower.close()]);
       engine.close();
+      contextMemory.close();
       taskWakeUps.close();
       assignmentWakeUps.close();
       await store.close();

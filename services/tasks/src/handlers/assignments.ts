@@ -50,7 +50,7 @@ export async function* watchAssignments(
   try {
     const log = follow({
       read: async (_after: number, limit) =>
-        (await claim(engine, stream, limit)).map((assignment) => {
+        (await claim(engine, stream, limit, tasks.contextMemory)).map((assignment) => {
           undelivered.add(assignment);
           return { number: ++given, assignment };
         }),

@@ -1,6 +1,7 @@
 import type { CallOptions, HandlerContext } from "@connectrpc/connect";
 import type { Clock, Timers } from "@depute/core";
 import { type Authority, type Identity, mayActFor, ownOptions } from "@depute/service";
+import type { ContextMemory } from "../context-memory.ts";
 import type { Dependencies } from "../dependencies.ts";
 import type { Engine } from "../engine.ts";
 import type { TaskRecord } from "../rules/record.ts";
@@ -20,6 +21,7 @@ export interface TasksContext {
   readonly taskWakeUps: WakeUps;
   readonly assignmentWakeUps: WakeUps;
   readonly treeLimits: TreeLimits;
+  readonly contextMemory: ContextMemory;
   /** Milliseconds between looks of a stream that nothing wakes. */
   readonly pollMs: number;
   /** Aborts when the process drains. */

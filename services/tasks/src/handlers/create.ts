@@ -22,7 +22,7 @@ export async function handOver(
   { requestId, draft, reusePolicy, conflictPolicy }: CreateTaskRequest | DelegateTaskRequest,
   context: HandlerContext,
 ): Promise<string> {
-  const { engine, authority, dependencies, clock, treeLimits } = tasks;
+  const { engine, authority, dependencies, clock, treeLimits, contextMemory } = tasks;
   const policies = { reusePolicy, conflictPolicy };
   if (draft === undefined) throw invalid("draft", "is required");
   checkDraft(draft);
@@ -54,6 +54,6 @@ export async function handOver(
   if (known !== undefined) return known;
   const admitted = await admit(dependencies, draft, target, principal, clock.now(), options);
   const request = { delegator: principal, requestId, draft, digest, policies };
-  const created = await createTask(engine, request, admitted, { caller, treeLimits });
+  const created = await createTask(engine, request, admitted, { caller, treeLimits, contextMemory });
   return created.taskId;
 }

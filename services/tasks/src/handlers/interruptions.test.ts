@@ -29,7 +29,12 @@ const requestId = () => `request ${++count}`;
 
 async function assigned(): Promise<Assignment & { lease: Lease }> {
   const stream = { agentId: "bob", worker: "w", capacity: 1, capabilityIds: [], holder: `stream ${++count}` };
-  const [assignment] = await claim(bench.runtime.context.engine, stream, 1);
+  const [assignment] = await claim(
+    bench.runtime.context.engine,
+    stream,
+    1,
+    bench.runtime.context.contextMemory,
+  );
   if (assignment?.lease === undefined) throw new Error("nothing to do");
   return { ...assignment, lease: assignment.lease };
 }

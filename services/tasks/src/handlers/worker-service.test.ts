@@ -39,7 +39,12 @@ async function task(draft: MessageInitShape<typeof TaskDraftSchema> = {}): Promi
 /** Hands Bob the oldest waiting task. */
 async function assigned(): Promise<Assignment & { lease: Lease }> {
   const stream = { agentId: "bob", worker: "w", capacity: 1, capabilityIds: [], holder: `stream ${++count}` };
-  const [assignment] = await claim(bench.runtime.context.engine, stream, 1);
+  const [assignment] = await claim(
+    bench.runtime.context.engine,
+    stream,
+    1,
+    bench.runtime.context.contextMemory,
+  );
   if (assignment?.lease === undefined) throw new Error("nothing to do");
   return { ...assignment, lease: assignment.lease };
 }

@@ -148,9 +148,42 @@ CREATE TABLE delegate_limits (
 );
 `;
 
+// The data of contexts that may not be persisted is in none of these.
+const CONTEXTS = `
+CREATE TABLE contexts (
+  context_id TEXT PRIMARY KEY,
+  owner TEXT NOT NULL,
+  external_id TEXT NOT NULL,
+  request_id TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  envelope BLOB NOT NULL,
+  create_ms BIGINT NOT NULL,
+  expire_ms BIGINT NOT NULL,
+  revoked BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX contexts_by_external_id ON contexts (owner, external_id) WHERE external_id <> '';
+CREATE UNIQUE INDEX contexts_by_request ON contexts (owner, request_id);
+CREATE INDEX contexts_by_expiry ON contexts (expire_ms);
+
+CREATE TABLE context_readers (
+  context_id TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  principal TEXT NOT NULL,
+  PRIMARY KEY (context_id, agent_id)
+);
+
+CREATE TABLE task_contexts (
+  task_id TEXT NOT NULL,
+  number BIGINT NOT NULL,
+  context_id TEXT NOT NULL,
+  PRIMARY KEY (task_id, number)
+);
+`;
+
 /** The tables of the tasks service. Status 1 is TASK_STATUS_PENDING, 6 TASK_STATUS_IN_REVIEW. */
 export const MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "tasks", sql: TASKS },
   { id: 2, name: "interruptions", sql: INTERRUPTIONS },
   { id: 3, name: "trees", sql: TREES },
+  { id: 4, name: "contexts", sql: CONTEXTS },
 ];

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Client, type ConnectRouter, createClient } from "@connectrpc/connect";
 import { createBus } from "@depute/bus";
+import { ContextService } from "@depute/contracts/depute/tasks/v1/context_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import {
   type Assignment,
@@ -20,6 +21,7 @@ import {
   type ServiceDeps,
 } from "@depute/service";
 import { claim } from "../claim.ts";
+import { contextService } from "../handlers/context-service.ts";
 import { taskService } from "../handlers/task-service.ts";
 import { workerService } from "../handlers/worker-service.ts";
 import { openRuntime, type Runtime } from "../runtime.ts";
@@ -54,6 +56,8 @@ export interface Bench {
   readonly runtime: Runtime;
   readonly tasks: Client<typeof TaskService>;
   readonly workers: Client<typeof WorkerService>;
+  readonly contexts: Client<typeof ContextService>;
+  readonly dataDir: string;
   /** Lets time pass, and what hangs on it happen. */
   pass(ms: number): Promise<void>;
   /** Closes the engine and opens it again on the same file. */
@@ -89,10 +93,12 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
     const runtime = await openRuntime(deps, {
       pollMs: 1000,
       treeLimits: { maxDepth: 2, maxChildren: 2, maxOpen: 4 },
+      contextMemoryBytes: 1000,
     });
     const routes = (router: ConnectRouter) => {
       router.service(TaskService, taskService(runtime.context));
       router.service(WorkerService, workerService(runtime.context));
+      router.service(ContextService, contextService(runtime.context));
     };
     const transport = createDirectTransport({ routes });
     await runtime.timekeeper.idle();
@@ -100,6 +106,7 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
       runtime,
       tasks: createClient(TaskService, transport),
       workers: createClient(WorkerService, transport),
+      contexts: createClient(ContextService, transport),
       async close() {
         stopping.abort();
         await runtime.close();
@@ -111,6 +118,7 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
 
   return {
     clock,
+    dataDir,
     fakes,
     rights,
     get runtime() {
@@ -118,6 +126,9 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
     },
     get tasks() {
       return opened.tasks;
+    },
+    get contexts() {
+      return opened.contexts;
     },
     get workers() {
       return opened.workers;
@@ -149,7 +160,7 @@ export function as(principal: string) {
 /** Hands the agent the first of what waits for it; throws when nothing does. */
 export async function take({ runtime }: Bench, agentId: string): Promise<Assignment & { lease: Lease }> {
   const stream = { agentId, worker: "w", capacity: 1, capabilityIds: [], holder: newId() };
-  const [assignment] = await claim(runtime.context.engine, stream, 1);
+  const [assignment] = await claim(runtime.context.engine, stream, 1, runtime.context.contextMemory);
   if (assignment?.lease === undefined) throw new Error("nothing to do");
   return { ...assignment, lease: assignment.lease };
 }

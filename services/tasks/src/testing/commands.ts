@@ -120,7 +120,12 @@ function pick(model: Model, back: number): [string, ModelTask] | [] {
 
 async function claimTasks(model: Model, bench: Bench, limit: number): Promise<void> {
   const stream = { agentId: "worker", worker: "w", capacity: 1000, capabilityIds: [], holder: "s" };
-  const assignments = await claim(bench.runtime.context.engine, stream, limit);
+  const assignments = await claim(
+    bench.runtime.context.engine,
+    stream,
+    limit,
+    bench.runtime.context.contextMemory,
+  );
   const waiting = [...model.tasks].filter(([, task]) => task.status === TaskStatus.PENDING);
   const expected = waiting.slice(0, limit).map(([taskId]) => taskId);
   expect(assignments.map(({ lease }) => lease?.taskId)).toEqual(expected);

@@ -1,0 +1,230 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { as, type Bench, openBench, take } from "../testing/bench.ts";
+import { ALICE, BOB } from "../testing/fakes.ts";
+import { refusal } from "../testing/platform.ts";
+
+const CAROL = `${"E".repeat(42)}Q`;
+const [HER, ME, OTHER] = [as(ALICE), as(BOB), as(CAROL)];
+
+let bench: Bench;
+let count = 0;
+beforeEach(async () => {
+  bench = await openBench();
+  bench.fakes.agents.set("carol", { principal: CAROL, active: true });
+});
+afterEach(() => bench.close());
+
+const json = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
+const SECRET = json({ note: "between us" });
+const ALL = { forward: true, persist: true, derive: true };
+
+interface Sharing {
+  permissions?: { forward?: boolean; persist?: boolean; derive?: boolean };
+  readers?: string[];
+  from?: string[];
+  envelope?: {
+    id?: string;
+    data?: Uint8Array<ArrayBuffer>;
+    ttlS?: number;
+    scope?: { capabilities: string[] };
+  };
+  requestId?: string;
+}
+
+async function share(
+  { permissions = ALL, readers = [], from = [], envelope = {}, requestId }: Sharing,
+  options = HER,
+) {
+  const request = {
+    requestId: requestId ?? `request ${++count}`,
+    envelope: { data: SECRET, ttlS: 60, permissions, ...envelope },
+    readerAgentIds: readers,
+    derivedFrom: from,
+  };
+  return (await bench.contexts.shareContext(request, options)).context?.id ?? "";
+}
+
+const request = (id: string, options = HER, capabilityId = "") =>
+  bench.contexts.requestContext({ name: { case: "id", value: id }, capabilityId }, options);
+const revoke = (id: string, options = HER) =>
+  bench.contexts.revokeContext({ name: { case: "id", value: id } }, options);
+
+async function delegate(
+  contextIds: string[],
+  options = HER,
+  draft: { agentId?: string; parentTaskId?: string } = {},
+) {
+  const requestId = `request ${++count}`;
+  const whole = { agentId: "bob", description: requestId, contextIds, ...draft };
+  return (await bench.tasks.createTask({ requestId, draft: whole }, options)).task?.id ?? "";
+}
+
+describe("a shared context", () => {
+  test.each([true, false])("is read by its owner and its readers alone (persist: %s)", async (persist) => {
+    const id = await share({ permissions: { ...ALL, persist }, readers: ["bob"] });
+    for (const options of [HER, ME])
+      expect((await request(id, options)).context?.envelope?.data).toEqual(SECRET);
+    expect(await refusal(request(id, OTHER))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+  });
+
+  test.each([true, false])("is over when its time is (persist: %s)", async (persist) => {
+    const id = await share({ permissions: { ...ALL, persist }, readers: ["bob"] });
+    await bench.pass(59_999);
+    await request(id, ME);
+    await bench.pass(1);
+    expect(["CONTEXT_EXPIRED", "CONTEXT_NOT_FOUND"]).toContain((await refusal(request(id, ME))).reason);
+  });
+
+  test.each([true, false])(
+    "is over when its owner takes it back, and nobody else can (persist: %s)",
+    async (persist) => {
+      const id = await share({ permissions: { ...ALL, persist }, readers: ["bob"] });
+      expect(await refusal(revoke(id, ME))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
+      expect(await refusal(revoke(id, OTHER))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+      await revoke(id);
+      await revoke(id);
+      expect(await refusal(request(id, ME))).toMatchObject({
+        reason: "CONTEXT_EXPIRED",
+        metadata: { context: id },
+      });
+      expect(await refusal(request(id))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
+    },
+  );
+
+  test("is for the capabilities of its scope", async () => {
+    const id = await share({ envelope: { scope: { capabilities: ["shout"] } } });
+    await request(id, HER, "shout");
+    expect(await refusal(request(id, HER, "whisper"))).toMatchObject({
+      reason: "CONTEXT_PERMISSION_DENIED",
+      metadata: { capability: "whisper" },
+    });
+    expect(await refusal(delegate([id]))).toMatchObject({ reason: "CONTEXT_PERMISSION_DENIED" });
+  });
+
+  test.each([true, false])(
+    "is shared once by a request id, and by an id of the owner's own (persist: %s)",
+    async (persist) => {
+      const permissions = { ...ALL, persist };
+      const id = await share({ permissions, requestId: "once", envelope: { id: "mine" } });
+      expect(await share({ permissions, requestId: "once", envelope: { id: "mine" } })).toBe(id);
+      expect(await share({ permissions, requestId: "twice", envelope: { id: "mine" } })).toBe(id);
+      const other = { permissions, envelope: { id: "mine", ttlS: 7 } };
+      expect(await refusal(share({ ...other, requestId: "once" }))).toMatchObject({
+        reason: "REQUEST_ID_REUSED",
+      });
+      expect(await refusal(share({ ...other, requestId: "third" }))).toMatchObject({
+        reason: "CONTEXT_ID_TAKEN",
+      });
+      const named = await bench.contexts.requestContext({ name: { case: "externalId", value: "mine" } }, HER);
+      expect(named.context?.id).toBe(id);
+    },
+  );
+
+  test("is JSON, within its limits, with readers that exist", async () => {
+    expect(await refusal(share({ envelope: { data: json("x").slice(1) } }))).toMatchObject({
+      fields: ["envelope.data"],
+    });
+    expect(await refusal(share({ envelope: { ttlS: 31 * 86_400 } }))).toMatchObject({
+      fields: ["envelope.ttl_s"],
+    });
+    expect(await refusal(share({ readers: ["nobody"] }))).toMatchObject({ reason: "AGENT_NOT_FOUND" });
+  });
+});
+
+describe("a context that may not be persisted", () => {
+  const permissions = { forward: true, derive: true, persist: false };
+
+  test("never reaches the disk, with or without a task that carries it, and is gone with the process", async () => {
+    const id = await share({ permissions });
+    const taskId = await delegate([id]);
+    await bench.tasks.cancelTask({ taskId }, HER);
+    await delegate([id]);
+    const files = () =>
+      readdirSync(bench.dataDir).map((file) => readFileSync(join(bench.dataDir, file), "latin1"));
+    expect(files().join("")).not.toContain("between us");
+    await bench.reopen();
+    expect(files().join("")).not.toContain("between us");
+    expect(await refusal(request(id))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+    expect(await take(bench, "bob")).toMatchObject({ contexts: [], missingContextIds: [id] });
+  });
+
+  test("is refused when there is no room, until others are over", async () => {
+    const large = { permissions, envelope: { data: json("x".repeat(700)) } };
+    const first = await share(large);
+    expect(await refusal(share(large))).toMatchObject({
+      reason: "LIMIT_EXCEEDED",
+      metadata: { limit: "context_memory.bytes", max: "1000" },
+    });
+    await revoke(first);
+    await share(large);
+    await bench.pass(60_000);
+    expect(bench.runtime.context.contextMemory.bytes).toBe(0);
+  });
+});
+
+describe("a context that goes along with a task", () => {
+  test("reaches its delegate, who may read it from then on", async () => {
+    const id = await share({});
+    expect(await refusal(request(id, ME))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+    await delegate([id]);
+    const { contexts } = await take(bench, "bob");
+    expect(contexts.map(({ envelope }) => envelope?.data)).toEqual([SECRET]);
+    expect((await request(id, ME)).context?.readerAgentIds).toEqual(["bob"]);
+  });
+
+  test("is missing when it is over", async () => {
+    const id = await share({});
+    await delegate([id]);
+    await revoke(id);
+    expect(await take(bench, "bob")).toMatchObject({ contexts: [], missingContextIds: [id] });
+  });
+
+  test.each([true, false])(
+    "travels on to a part only where it may be forwarded (forward: %s)",
+    async (forward) => {
+      const id = await share({ permissions: { ...ALL, forward } });
+      const parentTaskId = await delegate([id]);
+      const part = delegate([id], ME, { agentId: "carol", parentTaskId });
+      if (!forward) {
+        expect(await refusal(part)).toMatchObject({ reason: "CONTEXT_PERMISSION_DENIED" });
+        expect(await refusal(request(id, OTHER))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+        return;
+      }
+      await part;
+      expect((await take(bench, "carol")).contexts).toHaveLength(1);
+    },
+  );
+
+  test("has to be the caller's to send", async () => {
+    const id = await share({});
+    expect(await refusal(delegate([id], ME))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+    expect(await refusal(delegate(["none"]))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+  });
+});
+
+describe("a context made of another", () => {
+  test("is refused where nothing may be derived", async () => {
+    const source = await share({ permissions: { ...ALL, derive: false }, readers: ["bob"] });
+    expect(await refusal(share({ from: [source] }, ME))).toMatchObject({
+      reason: "CONTEXT_PERMISSION_DENIED",
+    });
+  });
+
+  test.each<[string, Sharing, string]>([
+    ["may not be forwarded further", { permissions: { forward: true } }, "envelope.permissions.forward"],
+    ["may not be kept longer", { permissions: { persist: true } }, "envelope.permissions.persist"],
+    ["lasts no longer", { permissions: {}, envelope: { ttlS: 61 } }, "envelope.ttl_s"],
+    ["is for no other capabilities", { permissions: {}, envelope: { ttlS: 9 } }, "envelope.scope"],
+  ])("%s", async (_name, made, field) => {
+    const source = await share({
+      permissions: { derive: true },
+      readers: ["bob"],
+      envelope: { scope: { capabilities: ["shout"] } },
+    });
+    expect(await refusal(share({ ...made, from: [source] }, ME))).toMatchObject({ fields: [field] });
+    const narrower = { ttlS: 9, scope: { capabilities: ["shout"] } };
+    await share({ permissions: { derive: true }, from: [source], envelope: narrower }, ME);
+  });
+});
