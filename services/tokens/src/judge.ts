@@ -13,12 +13,9 @@ import type { Clock } from "@depute/core";
 import {
   type AcceptedProof,
   type CryptoEngine,
-  checkProof,
   type DenialReason,
-  HolderSessions,
   type Keypair,
   openSession,
-  type Presentation,
   parseTime,
   parseToken,
   revocationIds,
@@ -28,10 +25,12 @@ import {
   type TokenInput,
   type VerificationContext,
   type VerifiedBlock,
+  VerifiedPrefixes,
   type VerifyResult,
   verifyToken,
 } from "@depute/dct";
 import type { AuditLog } from "./audit-log.ts";
+import { HolderProofs } from "./holder-proofs.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import type { RevocationState } from "./revocation-state.ts";
 import { type CallPlace, outOfPlace } from "./rules/bindings.ts";
@@ -78,10 +77,13 @@ export type ProofResult = { ok: true; principal: string } | { ok: false; denial:
  */
 export class Judge {
   readonly #options: JudgeOptions;
-  readonly #sessions = new HolderSessions();
+  readonly #proofs: HolderProofs;
+  /** Signatures that were found to hold, and nothing else: every other question is asked at every use. */
+  readonly #verified = new VerifiedPrefixes();
 
   constructor(options: JudgeOptions) {
     this.#options = options;
+    this.#proofs = new HolderProofs(options);
   }
 
   /**
@@ -99,7 +101,7 @@ export class Judge {
     audit.assertRoom();
     const now = clock.now();
     const input = toSerialized(request.token);
-    const presentation = this.#presentationOf(request.proof);
+    const presentation = this.#proofs.presentationOf(request.proof);
     const isBearer = presentation.proof === undefined && !this.#options.isProofRequired;
     const minSequence = Number(request.minRevocationSequence);
     if (state.sequence < minSequence) await this.#look();
@@ -113,13 +115,14 @@ export class Judge {
       ...(request.contractId !== "" && { contractId: request.contractId }),
     };
     const place = { target: request.proof?.target ?? "", tenant: request.tenant };
-    const result = await this.#withStore(verifyToken(engine, input, context), input, context, place);
+    const result = await this.#withStore(this.#verify(input, context), input, context, place);
     const token = result.ok ? result.token : parsed(input);
     const proof = result.ok
       ? result.proof
       : this.#proofBehind(result.denial, token, input.token, request, now);
-    const used = proof === undefined ? undefined : await this.#useUp(proof, "token", request.proof?.jwt);
-    const blocks = token === undefined ? [] : blocksOf(engine, token);
+    const used =
+      proof === undefined ? undefined : await this.#proofs.useUp(proof, "token", request.proof?.jwt ?? "");
+    const blocks = result.ok ? result.blocks : token === undefined ? [] : blocksOf(engine, token);
     const denial = used ?? (result.ok ? this.lastLook(result.token, blocks) : result.denial);
     if (denial?.type === "revoked" && token !== undefined) await this.#settle(token, blocks, input, caller);
     const principal = result.ok ? result.scope.holder : (proof?.principal ?? "");
@@ -144,8 +147,8 @@ export class Judge {
   async verifyProof(proof: HolderProof, token: string | undefined, caller: string): Promise<ProofResult> {
     const { audit, clock } = this.#options;
     audit.assertRoom();
-    const checked = this.#checkProof(proof, { now: clock.now(), ...(token !== undefined && { token }) });
-    const used = checked.ok ? await this.#useUp(checked.proof, "identity", proof.jwt) : checked.denial;
+    const checked = this.#proofs.check(proof, { now: clock.now(), ...(token !== undefined && { token }) });
+    const used = checked.ok ? await this.#proofs.useUp(checked.proof, "identity", proof.jwt) : checked.denial;
     const principal = checked.ok ? checked.proof.principal : "";
     this.#note("verify_proof", caller, principal, used, []);
     return used === undefined ? { ok: true, principal } : { ok: false, denial: used };
@@ -178,11 +181,11 @@ export class Judge {
     let denial = checked?.ok === false ? checked.denial : undefined;
     if (!opened.ok) denial ??= opened.denial;
     // A token's denial comes first, but only a proof that holds beside a chain that holds is used up.
-    else if (denial === undefined) denial = await this.#useUp(opened.proof, kind);
-    if (denial === undefined && opened.ok && !this.#sessions.add(opened.session, now)) {
+    else if (denial === undefined) denial = await this.#proofs.useUp(opened.proof, kind, jwt);
+    if (denial === undefined && opened.ok && !this.#proofs.keep(opened.session, now)) {
       denial = { type: "internal_context", detail: "no room for the session" };
     }
-    const blocks = checked?.ok ? blocksOf(engine, checked.token) : [];
+    const blocks = checked?.ok ? checked.blocks : [];
     this.#note("open_session", "", opened.ok ? opened.proof.principal : "", denial, blocks);
     if (denial !== undefined || !opened.ok)
       return { ok: false, denial: denial ?? { type: "internal_context" } };
@@ -191,18 +194,18 @@ export class Judge {
 
   /** Closes the session that a proof of it names. */
   async closeSession(proof: HolderProof, token: string | undefined): Promise<ProofResult> {
-    const session = this.#sessions.find(proof.jwt);
+    const session = this.#proofs.sessionOf(proof.jwt);
     if (session === undefined) return { ok: true, principal: "" };
     const result = await this.verifyProof(proof, token, "");
-    if (result.ok) this.#sessions.close(session.terms.id);
+    if (result.ok) this.#proofs.close(session);
     return result;
   }
 
   /** Whether a chain is sound now and answers a question, where nobody presents it. */
   check(input: TokenInput, question: Question = {}): VerifyResult {
-    const { clock, engine } = this.#options;
+    const { clock } = this.#options;
     const context = this.#context(clock.now());
-    const result = verifyToken(engine, input, {
+    const result = this.#verify(input, {
       ...context,
       holder: "bearer",
       spentMicrocents: 0,
@@ -219,7 +222,7 @@ export class Judge {
   provenChain(input: TokenInput): { ok: true; blocks: Block[] } | { ok: false; denial: DenialReason } {
     const { clock, engine } = this.#options;
     const context = { ...this.#context(clock.now()), revocations: { isRevoked: () => false } };
-    const result = verifyToken(engine, input, { ...context, holder: "bearer", spentMicrocents: 0 });
+    const result = this.#verify(input, { ...context, holder: "bearer", spentMicrocents: 0 });
     if (!result.ok && !chainHolds(result.denial)) return result;
     const token = result.ok ? result.token : parsed(input);
     return { ok: true, blocks: token === undefined ? [] : blocksOf(engine, token) };
@@ -229,12 +232,12 @@ export class Judge {
   provenLevels(
     input: TokenInput,
   ): { ok: true; blocks: VerifiedBlock[] } | { ok: false; denial: DenialReason } {
-    const { clock, engine } = this.#options;
+    const { clock } = this.#options;
     const token = parsed(input);
     // At the moment in which it was issued no sound token is over.
     const now = parseTime(token?.authority.issuedAt ?? "") ?? clock.now();
     const context = { ...this.#context(now), revocations: { isRevoked: () => false } };
-    return verifyToken(engine, input, { ...context, holder: "bearer", spentMicrocents: 0 });
+    return this.#verify(input, { ...context, holder: "bearer", spentMicrocents: 0 });
   }
 
   /**
@@ -269,7 +272,7 @@ export class Judge {
     );
     if (!result.ok) {
       const spentMicrocents = (id: string) => total[ids.indexOf(id)] ?? Number.MAX_SAFE_INTEGER;
-      return verifyToken(engine, input, { ...context, spentMicrocents });
+      return this.#verify(input, { ...context, spentMicrocents });
     }
     const levels = result.blocks.map(({ maxBudgetMicrocents }, i) => {
       return { maxBudgetMicrocents, counted: total[i] ?? Number.MAX_SAFE_INTEGER };
@@ -287,6 +290,10 @@ export class Judge {
     const isRevoked = (id: string, rightful: readonly string[]) => state.isRevoked(id, rightful);
     const revocations = { isRevoked, isStale: () => isBehind };
     return { trustedRoots, now, revocations, maxLifetimeMs, clockSkewMs };
+  }
+
+  #verify(input: TokenInput, context: VerificationContext): VerifyResult {
+    return verifyToken(this.#options.engine, input, context, { verified: this.#verified });
   }
 
   /** A look that fails leaves what is known as it is; its age says the rest. */
@@ -309,59 +316,8 @@ export class Judge {
     const { proof } = request;
     if (!proof?.jwt || token === undefined || !isAfterProof(denial)) return undefined;
     const principal = (token.attenuations.at(-1) ?? token.authority).delegatee;
-    const checked = this.#checkProof(proof, { principal, token: text, now });
+    const checked = this.#proofs.check(proof, { principal, token: text, now });
     return checked.ok ? checked.proof : undefined;
-  }
-
-  /** What a proof has to be bound to, and the session that it belongs to; an empty one is none. */
-  #presentationOf(proof: HolderProof | undefined): Presentation {
-    const { jwt = "", method: htm = "", target = "", argumentsDigest = "" } = proof ?? {};
-    const session = this.#sessions.find(jwt);
-    return {
-      proof: jwt === "" ? undefined : jwt,
-      htm,
-      htu: session === undefined ? expectedTarget(jwt, target) : target,
-      ...(argumentsDigest !== "" && { ard: argumentsDigest }),
-      ...(session !== undefined && { session }),
-    };
-  }
-
-  #checkProof(proof: HolderProof, bound: { now: number; token?: string; principal?: string }) {
-    const { engine } = this.#options;
-    const { proof: jwt, session, ...expected } = this.#presentationOf(proof);
-    const expectation = { ...expected, ...bound };
-    return session === undefined
-      ? checkProof(engine, jwt, expectation)
-      : session.check(engine, jwt, expectation);
-  }
-
-  /**
-   * Uses a proof up. That of a session is in the session's own memory and waits for nothing; any other is durable.
-   * A key that was revoked proves nothing: whoever has it may not be whom it was made for.
-   */
-  async #useUp(
-    proof: AcceptedProof,
-    kind: "identity" | "token",
-    jwt = "",
-  ): Promise<DenialReason | undefined> {
-    if (this.#options.state.isRevokedKey(proof.principal)) {
-      return { type: "invalid_proof", detail: "key revoked" };
-    }
-    if (proof.counter !== undefined) {
-      const isFresh = this.#sessions.find(jwt)?.use(proof.counter) === true;
-      return isFresh ? undefined : { type: "replayed_proof" };
-    }
-    switch (await this.#options.seen.use(proof, kind)) {
-      case "fresh":
-        // It may have been revoked while the proof was written.
-        return this.#options.state.isRevokedKey(proof.principal)
-          ? { type: "invalid_proof", detail: "key revoked" }
-          : undefined;
-      case "seen":
-        return { type: "replayed_proof" };
-      case "full":
-        return { type: "internal_context", detail: "no room to remember the proof" };
-    }
   }
 
   /** What has become of a token that was sound: revoked meanwhile, or by now nobody knows. */
@@ -378,7 +334,7 @@ export class Judge {
   /** What waited for a chain that proves its right goes to the log, if this is one. */
   async #settle(
     token: SignedJSONToken,
-    blocks: readonly Block[],
+    blocks: readonly Pick<Block, "revocationId">[],
     input: TokenInput,
     caller: string,
   ): Promise<void> {
@@ -395,7 +351,7 @@ export class Judge {
     caller: string,
     principal: string,
     denial: DenialReason | undefined,
-    blocks: readonly Block[],
+    blocks: readonly Pick<Block, "revocationId">[],
   ): void {
     this.#options.audit.add({
       kind,

@@ -1,4 +1,4 @@
-import { RevokedIds } from "./revoked-ids.ts";
+import { RevocationSet } from "@depute/dct";
 import { NO_HEAD } from "./rules/checkpoint.ts";
 
 /** A place of the log, and the log's head there. */
@@ -22,9 +22,9 @@ export interface RevokedKey {
  */
 export class RevocationState {
   readonly #maxStalenessMs: number;
-  readonly #revoked = new RevokedIds();
+  readonly #revoked = new RevocationSet();
   readonly #pending = new Map<string, Set<string>>();
-  readonly #keys = new Map<string, { keepBefore: number; kept: RevokedIds }>();
+  readonly #keys = new Map<string, { keepBefore: number; kept: RevocationSet }>();
   #sequence = 0;
   #head = NO_HEAD;
   #isConflicting = false;
@@ -93,7 +93,7 @@ export class RevocationState {
   addKey(place: Place, { key, keepBefore, kept }: RevokedKey): void {
     const known = this.#keys.get(key);
     if (known === undefined || keepBefore < known.keepBefore) {
-      const ids = new RevokedIds();
+      const ids = new RevocationSet();
       for (const id of kept) ids.add(id);
       this.#keys.set(key, { keepBefore, kept: ids });
     }

@@ -52,9 +52,10 @@ export function blocksOf(engine: CryptoEngine, token: SignedJSONToken): Block[] 
 }
 
 /** Blocks as the contracts have them. */
-export function toTokenBlocks(blocks: readonly Block[]): TokenBlock[] {
-  return blocks.map(({ expiresAt, parentId: _, ownExpiry: __, ...block }) => {
-    return create(TokenBlockSchema, { ...block, expiresAt: formatTime(expiresAt) });
+export function toTokenBlocks(blocks: readonly Omit<Block, "parentId" | "ownExpiry">[]): TokenBlock[] {
+  return blocks.map(({ revocationId, signer, delegatee, delegationId, contractId, expiresAt }) => {
+    const said = { revocationId, signer, delegatee, delegationId, contractId };
+    return create(TokenBlockSchema, { ...said, expiresAt: formatTime(expiresAt) });
   });
 }
 
