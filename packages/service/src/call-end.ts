@@ -1,4 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { systemTimers } from "@depute/core";
 import { abortErrorOf } from "./abort.ts";
 
 /**
@@ -9,17 +10,26 @@ export class CallEnd {
   /** Aborts when the call is ended before its answer. */
   readonly signal: AbortSignal;
   readonly #controller = new AbortController();
+  /** Whether the caller's own time limit is seen to. */
+  readonly timed: boolean = false;
   #settled = false;
   #waiting: ((reason: unknown) => void) | undefined;
+  #cancelTimer: (() => void) | undefined;
 
-  constructor() {
+  /** @param timeoutMs milliseconds that the caller allows; it is held to them */
+  constructor(timeoutMs?: number) {
     this.signal = this.#controller.signal;
+    if (timeoutMs === undefined) return;
+    const expire = () => this.abort(new ConnectError("the operation timed out", Code.DeadlineExceeded));
+    if (timeoutMs <= 0) expire();
+    else this.#cancelTimer = systemTimers.after(timeoutMs, expire);
+    this.timed = true;
   }
 
   /** Ends the call, for a reason that its handler's signal tells. */
   abort(reason: unknown): void {
     if (this.#settled) return;
-    this.#settled = true;
+    this.settle();
     this.#controller.abort(reason);
     this.#waiting?.(abortErrorOf(reason));
   }
@@ -32,6 +42,7 @@ export class CallEnd {
   /** There is an answer: from now on nothing aborts the call. */
   settle(): void {
     this.#settled = true;
+    this.#cancelTimer?.();
   }
 
   /** Settles as `promise` does, or rejects as soon as the call is ended. There is one who waits. */

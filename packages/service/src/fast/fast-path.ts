@@ -1,6 +1,4 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
-import { Code, ConnectError } from "@connectrpc/connect";
-import { systemTimers } from "@depute/core";
 import { CallEnd } from "../call-end.ts";
 import type { RpcHandlerOptions } from "../rpc-handler.ts";
 import { connectBinary, connectJson } from "./connect.ts";
@@ -38,10 +36,8 @@ export function createFastPath(options: RpcHandlerOptions): StreamHandler {
     if (error !== undefined) return false;
     const url = urlOf(authority, method);
     if (url === undefined) return false;
-    const end = new CallEnd();
     const due = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
-    serve(stream, { headers, url, method, protocol, due }, end, options);
-    if (timeoutMs !== undefined) startDeadline(stream, end, timeoutMs);
+    serve(stream, { headers, url, method, protocol, due }, new CallEnd(timeoutMs), options);
     return true;
   };
 }
@@ -54,11 +50,4 @@ function urlOf(authority: string, method: UnaryMethod): string | undefined {
     method.last = { authority, url };
   }
   return method.last.url;
-}
-
-/** The caller's own time limit, which an interceptor may shorten. */
-function startDeadline(stream: ServerHttp2Stream, end: CallEnd, ms: number): void {
-  const expire = () => end.abort(new ConnectError("the operation timed out", Code.DeadlineExceeded));
-  if (ms <= 0) expire();
-  else stream.on("close", systemTimers.after(ms, expire));
 }

@@ -28,11 +28,15 @@ export function deadlineInterceptor({ defaultMs, maxMs, clock, timers }: Deadlin
     request.contextValues.set(deadlineKey, clock.now() + limit);
     const end = request.contextValues.get(callEndKey);
     if (end !== undefined) {
-      const cancel = timers.after(limit, () => end.abort(deadlineExceeded(limit)));
+      // What the caller allows is seen to already.
+      const cancel =
+        end.timed && limit === asked
+          ? undefined
+          : timers.after(limit, () => end.abort(deadlineExceeded(limit)));
       try {
         return await end.race(next(request));
       } finally {
-        cancel();
+        cancel?.();
         end.settle();
       }
     }

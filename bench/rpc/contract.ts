@@ -1,0 +1,67 @@
+import { create, createFileRegistry, setExtension } from "@bufbuild/protobuf";
+import type { GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import {
+  FieldOptionsSchema,
+  FileDescriptorProtoSchema,
+  FieldDescriptorProto_Label as Label,
+  FieldDescriptorProto_Type as Type,
+} from "@bufbuild/protobuf/wkt";
+import {
+  FieldRulesSchema,
+  field as fieldRules,
+  file_buf_validate_validate,
+} from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import type { ConnectRouter } from "@connectrpc/connect";
+
+/** A service with one unary method whose request has a rule to check; built here, so that no contract is public. */
+
+type Ping = GenMessage<{ $typeName: "depute.bench.Ping"; text: string }>;
+
+const rules = create(FieldOptionsSchema);
+setExtension(
+  rules,
+  fieldRules,
+  create(FieldRulesSchema, { type: { case: "string", value: { maxLen: 20n } } }),
+);
+
+const registry = createFileRegistry(
+  create(FileDescriptorProtoSchema, {
+    name: "depute/bench/ping.proto",
+    package: "depute.bench",
+    syntax: "proto3",
+    dependency: ["buf/validate/validate.proto"],
+    messageType: [
+      {
+        name: "Ping",
+        field: [
+          {
+            name: "text",
+            jsonName: "text",
+            number: 1,
+            label: Label.OPTIONAL,
+            type: Type.STRING,
+            options: rules,
+          },
+        ],
+      },
+    ],
+    service: [
+      {
+        name: "PingService",
+        method: [{ name: "Ping", inputType: ".depute.bench.Ping", outputType: ".depute.bench.Ping" }],
+      },
+    ],
+  }),
+  () => file_buf_validate_validate,
+);
+
+export const PingService = registry.getService("depute.bench.PingService") as unknown as GenService<{
+  ping: { methodKind: "unary"; input: Ping; output: Ping };
+}>;
+
+export const PING_PATH = "/depute.bench.PingService/Ping";
+
+/** Answers an empty message at once. */
+export function pingRoutes(router: ConnectRouter): void {
+  router.service(PingService, { ping: () => ({}) });
+}

@@ -1,0 +1,105 @@
+import type { Benchmark, Figure } from "../bench.ts";
+import { type Call, type Kind, load, type Served, serve } from "./load.ts";
+
+/**
+ * An empty unary call: how many a server answers in a second of its CPU time. Depute's pass every interceptor of a
+ * service, validation among them; the yardstick, the server of @grpc/grpc-js, checks nothing. Both have the same codec,
+ * the same load, and the same flags of Node.
+ */
+
+const FRAME = new Uint8Array(5);
+/** An empty text: h2load sends no body of no bytes. */
+const EMPTY_FIELD = Uint8Array.of(0x0a, 0);
+const KINDS: readonly Kind[] = ["grpc-js", "adapter", "fast"];
+const WARM_UP_S = 2;
+const ROUND_S = 1;
+const ROUNDS = 9;
+
+const NAMES: Record<Kind, string> = {
+  "grpc-js": "@grpc/grpc-js",
+  adapter: "Depute, Connect's adapter",
+  fast: "Depute, fast path",
+};
+
+const grpc = ["content-type: application/grpc", "te: trailers"];
+
+export default (): Benchmark[] => [
+  benchmark("an empty unary call, gRPC", { headers: grpc, body: FRAME }, KINDS, 1),
+  benchmark(
+    "an empty unary call, gRPC, with the headers of a grpc-js client that names a time limit",
+    {
+      headers: [
+        ...grpc,
+        "user-agent: grpc-node-js/1.14.7",
+        "grpc-accept-encoding: identity,deflate,gzip",
+        "grpc-timeout: 9999m",
+      ],
+      body: FRAME,
+    },
+    KINDS,
+    1,
+  ),
+  benchmark(
+    "an empty unary call, Connect in binary",
+    { headers: ["content-type: application/proto", "connect-protocol-version: 1"], body: EMPTY_FIELD },
+    ["adapter", "fast"],
+  ),
+  benchmark(
+    "an empty unary call, Connect in JSON",
+    { headers: ["content-type: application/json"], body: Buffer.from("{}") },
+    ["adapter", "fast"],
+  ),
+];
+
+/** Compares servers with the first of them; the goal is the fast path's. */
+function benchmark(name: string, call: Call, kinds: readonly Kind[], goal?: number): Benchmark {
+  let rates: Promise<Map<Kind, number[]>> | undefined;
+  const measured = () => {
+    rates ??= measure(call, kinds);
+    return rates;
+  };
+  const [first = "adapter"] = kinds;
+  const figures: Figure[] = kinds.map((kind) => ({
+    name: NAMES[kind],
+    unit: "calls a second of CPU time",
+    measure: async () => median((await measured()).get(kind) ?? []),
+  }));
+  for (const kind of kinds.slice(1)) {
+    figures.push({
+      name: `${NAMES[kind]}: times ${NAMES[first]}`,
+      unit: "times",
+      measure: async () => {
+        const all = await measured();
+        const base = all.get(first) ?? [];
+        return median((all.get(kind) ?? []).map((rate, round) => rate / (base[round] ?? Number.NaN)));
+      },
+      ...(goal !== undefined && kind === "fast" ? { atLeast: goal } : {}),
+    });
+  }
+  return { name, figures };
+}
+
+/** The servers take turns, so that what else the machine does meets them all alike. */
+async function measure(call: Call, kinds: readonly Kind[]): Promise<Map<Kind, number[]>> {
+  const servers = await Promise.all(kinds.map(serve));
+  const rates = new Map<Kind, number[]>(kinds.map((kind) => [kind, []]));
+  try {
+    for (const { port } of servers) await load(port, call, WARM_UP_S);
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const server of servers) rates.get(server.kind)?.push(await rate(server, call));
+    }
+  } finally {
+    for (const server of servers) server.close();
+  }
+  return rates;
+}
+
+async function rate(server: Served, call: Call): Promise<number> {
+  const before = await server.cpu();
+  const calls = await load(server.port, call, ROUND_S);
+  return (calls / ((await server.cpu()) - before)) * 1e6;
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
