@@ -2,6 +2,8 @@
 import { DeputeError } from "@depute/core";
 import { HelpRequested, SettingsError } from "@depute/service";
 import { cluster } from "./commands/cluster.ts";
+import { mcpMap } from "./commands/mcp-map.ts";
+import { mcpProxy } from "./commands/mcp-proxy.ts";
 import { serve } from "./commands/serve.ts";
 import { start } from "./commands/start.ts";
 import { isModuleName, MODULE_NAMES } from "./modules.ts";
@@ -12,6 +14,9 @@ const USAGE = `depute: delegation infrastructure for software agents
   depute serve NAME       one service: ${MODULE_NAMES.join(", ")}
   depute cluster          the five services in processes of their own, with Redis
 
+  depute mcp-proxy --config F -- COMMAND ARGS   an MCP server over stdio whose tools ask for authority
+  depute mcp-map -- COMMAND ARGS                drafts a tool map from what an MCP server lists
+
   depute COMMAND --help   every setting of it
 `;
 
@@ -21,6 +26,10 @@ async function main([command, ...args]: string[]): Promise<void> {
       return start(args);
     case "cluster":
       return cluster(args);
+    case "mcp-proxy":
+      return mcpProxy(args);
+    case "mcp-map":
+      return mcpMap(args);
     case "serve": {
       const [name, ...rest] = args;
       if (isModuleName(name)) return serve(name, rest);

@@ -1,11 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { type DenialReason, DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { CapabilityListSchema } from "@depute/contracts/delegateos/v0/token_pb";
+import { CanonicalError } from "@depute/core";
 import type { Authoriser } from "./authoriser.ts";
 import { argumentsDigest } from "./digest.ts";
 import { type Presentation, present } from "./presentation.ts";
 import type { Asked } from "./rules/methods.ts";
-import { denialOf, unmapped } from "./rules/refusal.ts";
+import { denialOf, INVALID_PARAMS, Refusal, unmapped } from "./rules/refusal.ts";
 import { resourceOf } from "./rules/resource.ts";
 import type { CallRule } from "./rules/tool-map.ts";
 import type { Right } from "./rules/visible.ts";
@@ -53,7 +54,7 @@ export async function admit(
   if (resource === "" || resource.length > MAX_RESOURCE_CHARS) throw unusable(rule, "too short or too long");
   const right = { namespace, action, resource };
   if (presentation === undefined) return { rule, right };
-  const digest = argumentsDigest(args);
+  const digest = digestOf(args);
   const verdict = await authoriser.verify(await present(presentation, digest), right, digest);
   if (!verdict.ok) throw denialOf(verdict.denial, right);
   return { rule, right, principal: verdict.principal };
@@ -84,6 +85,17 @@ export function notBound(right: Right): Error {
 /** The refusal of a call that the token's budget does not allow. */
 export function overBudget(denial: DenialReason, right: Right): Error {
   return denialOf(denial, right);
+}
+
+/** What has no canonical form, as half of a surrogate pair, cannot be proved. */
+function digestOf(args: unknown): string {
+  try {
+    return argumentsDigest(args);
+  } catch (thrown) {
+    if (!(thrown instanceof CanonicalError)) throw thrown;
+    const data = { reason: "INVALID_REQUEST", detail: "the arguments have no canonical form (RFC 8785)" };
+    throw new Refusal(INVALID_PARAMS, "Invalid params", data);
+  }
 }
 
 function unusable(rule: CallRule, detail: string): Error {

@@ -5,7 +5,9 @@ export { type HolderKey, heldToken, holderKey } from "./holder.ts";
 export { type Changing, HttpFace, type HttpFaceOptions } from "./http-face.ts";
 export { PlatformAuthoriser, type PlatformAuthoriserOptions } from "./platform-authoriser.ts";
 export { once, type Presentation } from "./presentation.ts";
+export { provingTransport } from "./proving-transport.ts";
 export { McpProxy, type ProxyOptions, type ProxyRequest } from "./proxy.ts";
+export { type DraftedTool, draftMap } from "./rules/draft-map.ts";
 export {
   ConfigError,
   type ProxyConfig,
@@ -16,5 +18,6 @@ export {
 export { DENIED, Refusal } from "./rules/refusal.ts";
 export { MEMBER } from "./rules/strip.ts";
 export type { CallRule, ToolMap } from "./rules/tool-map.ts";
+export { type StdioFace, type StdioFaceOptions, stdioFace } from "./serve-stdio.ts";
 export { SHIPPED_MAPS } from "./shipped-maps.ts";
 export { ASKS, type Ask, Upstream, UpstreamError, type UpstreamOptions } from "./upstream.ts";

@@ -130,7 +130,7 @@ export class McpProxy {
     const entries = Array.isArray(result[list.member]) ? (result[list.member] as unknown[]) : [];
     const shown = visible(entries, list, config.map, grants?.capabilities);
     if (list.member === "tools" && presentation !== undefined) {
-      this.#listed.add(tokenKey(presentation.token), upstream.note(shown));
+      this.#listed.add(tokenKey(presentation.token), await upstream.note(shown));
     }
     return { ...result, [list.member]: shown };
   }

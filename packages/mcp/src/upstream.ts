@@ -6,6 +6,7 @@ import {
   SdkError,
   SdkErrorCode,
   type ServerCapabilities,
+  type StandardSchemaV1,
   StreamableHTTPClientTransport,
   type Transport,
 } from "@modelcontextprotocol/client";
@@ -15,6 +16,18 @@ import type { UpstreamAddress, UpstreamConfig } from "./rules/read-config.ts";
 
 /** Time for a server to say which revisions it speaks; one that does not answer speaks an old one. */
 const PROBE_MS = 5000;
+/** Methods that the protocol has. Others pass when configuration says so, and have results that only their users know. */
+const KNOWN = /^(tools|resources|prompts|completion|logging)\/|^ping$/;
+const ANY_RESULT: StandardSchemaV1<unknown, Record<string, unknown>> = {
+  "~standard": {
+    version: 1,
+    vendor: "depute",
+    validate: (value) =>
+      typeof value === "object" && value !== null
+        ? { value: value as Record<string, unknown> }
+        : { issues: [{ message: "not an object" }] },
+  },
+};
 const MODES = { auto: "auto", modern: { pin: "2026-07-28" }, legacy: "legacy" } as const;
 /** Time for a server to start and to shake hands. */
 const CONNECT_MS = 30_000;
@@ -69,7 +82,7 @@ export interface UpstreamOptions {
 export class Upstream {
   readonly #options: UpstreamOptions;
   #client: Promise<Client> | undefined;
-  #definitions: Map<string, string> | undefined;
+  #definitions: Promise<Map<string, string>> | undefined;
   #closed = false;
 
   constructor(options: UpstreamOptions) {
@@ -112,28 +125,38 @@ export class Upstream {
       ...(onProgress === undefined ? {} : { onprogress: onProgress }),
     };
     try {
-      // The form of a known method's result is checked by the SDK; it throws for a method that it does not know.
-      return (await client.request({ method: method as "tools/call", params }, options)) as Record<
-        string,
-        unknown
-      >;
+      // The SDK checks the form of a known method's result.
+      const result = KNOWN.test(method)
+        ? await client.request({ method: method as "tools/call", params }, options)
+        : await client.request({ method, params }, ANY_RESULT, options);
+      return result as Record<string, unknown>;
     } catch (thrown) {
       throw new UpstreamError(faultOf(thrown, signal));
     }
   }
 
-  /** Digest of a tool's definition, as the server has it now; undefined when it has no such tool. */
+  /**
+   * Digest of a tool's definition, as the server has it now; undefined when it has no such tool.
+   *
+   * @throws UpstreamError
+   */
   async definition(tool: string): Promise<string | undefined> {
-    this.#definitions ??= await this.#listAll();
-    return this.#definitions.get(tool);
+    this.#definitions ??= this.#listAll();
+    const all = this.#definitions;
+    try {
+      return (await all).get(tool);
+    } catch (thrown) {
+      if (this.#definitions === all) this.#definitions = undefined;
+      throw thrown;
+    }
   }
 
-  /** Takes note of definitions that were listed just now. @returns their digests by name */
-  note(tools: readonly unknown[]): Map<string, string> {
+  /** Takes note of definitions that the server listed just now. @returns their digests by name */
+  async note(tools: readonly unknown[]): Promise<Map<string, string>> {
     const digests = new Map(tools.flatMap((tool) => namedDigest(tool)));
     // Only a whole list says which tools there are; a page of one says what has changed.
-    if (this.#definitions !== undefined)
-      for (const [name, digest] of digests) this.#definitions.set(name, digest);
+    const known = await this.#definitions?.catch(() => undefined);
+    if (known !== undefined) for (const [name, digest] of digests) known.set(name, digest);
     return digests;
   }
 

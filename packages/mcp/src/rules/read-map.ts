@@ -17,7 +17,8 @@ const NAME = /^[a-z0-9_.:-]{1,128}$/;
 const DIGEST = /^[A-Za-z0-9_-]{43}$/;
 
 /** Methods that have a treatment of their own, so that no rule can be for them. */
-const NOT_MAPPED = /^(initialize|ping|server\/discover|tools\/|notifications\/)|\/list$/;
+const NOT_MAPPED =
+  /^(initialize|ping|server\/discover|tools\/.*|notifications\/.*|(resources|prompts)\/(.*\/)?list)$/;
 
 /** Reads a tool map. What is wrong with it is added to the faults; what is left of it counts for nothing then. */
 export function readToolMap(value: unknown, path: string, faults: Faults): ToolMap {

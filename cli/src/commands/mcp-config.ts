@@ -1,0 +1,58 @@
+import { readFileSync } from "node:fs";
+import { ConfigError, readConfig, SHIPPED_MAPS, type UpstreamConfig } from "@depute/mcp";
+import { defineSettings, SettingsError } from "@depute/service";
+
+/** What both MCP commands read: which server, and how it is started. */
+export const serverSettings = defineSettings({
+  config: { type: "string", default: "", help: "JSON file of MCP servers and their tool maps" },
+  upstream: {
+    type: "string",
+    default: "",
+    help: "which server of the file; empty: the only one that is there",
+  },
+});
+
+/** Flags before `--`, and the command of the MCP server behind it. */
+export function splitCommand(args: readonly string[]): {
+  flags: readonly string[];
+  command: readonly string[];
+} {
+  const at = args.indexOf("--");
+  return at < 0 ? { flags: args, command: [] } : { flags: args.slice(0, at), command: args.slice(at + 1) };
+}
+
+/**
+ * The server that the flags and the command name.
+ *
+ * @throws SettingsError
+ */
+export function upstreamOf(
+  { config, upstream }: { config: string; upstream: string },
+  [command, ...args]: readonly string[],
+): UpstreamConfig & { address: NonNullable<UpstreamConfig["address"]> } {
+  const known = config === "" ? bare(upstream) : chosen(config, upstream);
+  const address =
+    command === undefined ? known.address : ({ kind: "stdio", command, args, env: {} } as const);
+  if (address !== undefined) return { ...known, address };
+  throw new SettingsError("name the MCP server: `-- COMMAND ARGS`, or stdio or http in the file");
+}
+
+function chosen(path: string, name: string): UpstreamConfig {
+  let read: ReturnType<typeof readConfig>;
+  try {
+    read = readConfig(JSON.parse(readFileSync(path, "utf8")), SHIPPED_MAPS);
+  } catch (cause) {
+    const what = cause instanceof ConfigError ? cause.faults.join("\n  ") : (cause as Error).message;
+    throw new SettingsError(`cannot use ${path}:\n  ${what}`, { cause });
+  }
+  const names = [...read.upstreams.keys()];
+  const found = read.upstreams.get(name === "" && names.length === 1 ? (names[0] ?? "") : name);
+  if (found !== undefined) return found;
+  throw new SettingsError(`--upstream is one of: ${names.join(", ")}`);
+}
+
+function bare(name: string): UpstreamConfig {
+  const server = name === "" ? "server" : name;
+  const { upstreams } = readConfig({ upstreams: { [server]: {} } }, SHIPPED_MAPS);
+  return upstreams.get(server) as UpstreamConfig;
+}

@@ -1,0 +1,124 @@
+import { readFileSync, statSync } from "node:fs";
+import { systemClock } from "@depute/core";
+import {
+  ASKS,
+  heldToken,
+  holderKey,
+  McpProxy,
+  PlatformAuthoriser,
+  type Presentation,
+  provingTransport,
+  stdioFace,
+  Upstream,
+} from "@depute/mcp";
+import {
+  createServiceTransport,
+  defineSettings,
+  fromConnectError,
+  readSettings,
+  SettingsError,
+} from "@depute/service";
+import { serverSettings, splitCommand, upstreamOf } from "./mcp-config.ts";
+
+const settings = defineSettings({
+  ...serverSettings,
+  platform: { type: "url", default: "http://127.0.0.1:8080", help: "the gateway that decides" },
+  platformPublicUrl: {
+    type: "url",
+    default: "",
+    help: "address under which clients know the platform; empty: the same",
+  },
+  tokenFile: {
+    type: "string",
+    default: "",
+    help: "token for a client that presents none; read again when it changes",
+  },
+  keyFile: { type: "string", default: "", help: "the token's key: 32 bytes in base64url" },
+});
+
+const LISTS = ["tools", "resources", "prompts"] as const;
+
+/** `depute mcp-proxy --config F -- COMMAND ARGS`: an MCP server over stdio whose tools ask for authority. */
+export async function mcpProxy(args: readonly string[]): Promise<void> {
+  const { flags, command } = splitCommand(args);
+  const options = readSettings(settings, flags, {
+    name: "depute mcp-proxy",
+    description: "Runs an MCP server and lets through what tokens grant. The server's command follows `--`.",
+  });
+  const config = upstreamOf(options, command);
+  const key = options.keyFile === "" ? undefined : await readKey(options.keyFile);
+  if (options.tokenFile !== "" && key === undefined) throw new SettingsError("--token-file needs --key-file");
+  const audience = config.audience ?? `mcp:${config.name}`;
+  const publicUrl = options.platformPublicUrl === "" ? options.platform : options.platformPublicUrl;
+  const service = createServiceTransport(options.platform, { service: "gateway" });
+  const transport = key === undefined ? service : provingTransport(service, key, publicUrl);
+  // Standard output is the client's; what a person should know goes to standard error.
+  const say = (what: string) => (thrown: unknown) =>
+    console.error(`depute mcp-proxy: ${what}:`, messageOf(thrown));
+
+  const asks = ASKS.filter((method) => config.map.methods.has(method) || config.map.passed.has(method));
+  const upstream = new Upstream({
+    config,
+    address: config.address,
+    asks: { methods: asks, answer: (method, params) => face.ask(method, params) },
+    onNotification: ({ method }) => {
+      const list = LISTS.find((one) => method === `notifications/${one}/list_changed`);
+      if (list !== undefined) face.changed(list);
+    },
+  });
+  const proxy = new McpProxy({
+    config,
+    upstream,
+    authoriser: new PlatformAuthoriser({
+      tokens: transport,
+      registry: transport,
+      clock: systemClock,
+      callOptions: () => ({}),
+      refusalIn: fromConnectError,
+      longestCallMs: config.timeoutMs,
+    }),
+    clock: systemClock,
+    audience: () => audience,
+    onFault: (what, thrown) => say(what)(thrown),
+  });
+  const token = options.tokenFile === "" ? () => undefined : tokenIn(options.tokenFile);
+  const held = (): Presentation | undefined => {
+    const text = token();
+    return text === undefined || key === undefined ? undefined : heldToken(text, key, audience);
+  };
+  const face = stdioFace({ proxy: () => proxy, held, audience: () => audience, onError: say("client") });
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void face.close());
+  await face.ended;
+  await proxy.close();
+  service.close();
+}
+
+async function readKey(path: string) {
+  try {
+    return await holderKey(readFileSync(path, "utf8"), () => systemClock.now());
+  } catch (cause) {
+    throw new SettingsError(`cannot use the key file ${path}: ${messageOf(cause)}`, { cause });
+  }
+}
+
+/** A file's token, read again when the file changes: tokens live for an hour, and servers longer. */
+function tokenIn(path: string): () => string | undefined {
+  let changed = Number.NaN;
+  let token: string | undefined;
+  return () => {
+    try {
+      const { mtimeMs } = statSync(path);
+      if (mtimeMs !== changed) token = readFileSync(path, "utf8").trim();
+      changed = mtimeMs;
+    } catch {
+      // A file that is gone grants nothing.
+      token = undefined;
+      changed = Number.NaN;
+    }
+    return token === "" ? undefined : token;
+  };
+}
+
+function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

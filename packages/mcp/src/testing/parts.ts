@@ -1,0 +1,184 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  AuthorizedScopeSchema,
+  DenialReasonSchema,
+  DenialType,
+} from "@depute/contracts/delegateos/v0/delegation_pb";
+import { systemClock } from "@depute/core";
+import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
+import { Server } from "@modelcontextprotocol/server";
+import type { Authoriser, Presented } from "../authoriser.ts";
+import { downstream } from "../downstream.ts";
+import { once, type Presentation } from "../presentation.ts";
+import { McpProxy } from "../proxy.ts";
+import { readConfig, type UpstreamConfig } from "../rules/read-config.ts";
+import { Refusal } from "../rules/refusal.ts";
+import type { Right } from "../rules/visible.ts";
+import { Upstream } from "../upstream.ts";
+
+/** Somebody else's tokens service: tokens are words that name the resources that they grant, separated by commas. */
+export class FakeAuthoriser implements Authoriser {
+  readonly verified: { presented: Presented; right: Right; digest: string }[] = [];
+  readonly settled: string[] = [];
+  budget = Number.MAX_SAFE_INTEGER;
+  bound = true;
+  #reserved = 0;
+
+  async verify(presented: Presented, right: Right, digest: string) {
+    this.verified.push({ presented, right, digest });
+    const granted = presented.token.split("_").includes(right.resource);
+    if (presented.proof === undefined)
+      return { ok: false, denial: denial(DenialType.PROOF_REQUIRED) } as const;
+    if (!granted) return { ok: false, denial: denial(DenialType.CAPABILITY_NOT_GRANTED) } as const;
+    return { ok: true, principal: "holder", scope: create(AuthorizedScopeSchema, {}) } as const;
+  }
+
+  async reserve(_token: string, microcents: number) {
+    if (this.budget < microcents) return { ok: false, denial: denial(DenialType.BUDGET_EXCEEDED) } as const;
+    this.budget -= microcents;
+    return { ok: true, reservationId: `${++this.#reserved}:${microcents}` } as const;
+  }
+
+  async commit(reservationId: string, microcents: number | undefined) {
+    const charged = microcents ?? Number(reservationId.split(":")[1]);
+    this.settled.push(`${reservationId} commits ${charged}`);
+    return charged;
+  }
+
+  async release(reservationId: string) {
+    this.settled.push(`${reservationId} is released`);
+  }
+
+  async grants(token: string) {
+    const capabilities = token
+      .split("_")
+      .map((resource) => ({ namespace: "data", action: "query", resource }));
+    return { ok: true, capabilities } as const;
+  }
+
+  async mayUse() {
+    return this.bound;
+  }
+}
+
+function denial(type: DenialType) {
+  return create(DenialReasonSchema, { type });
+}
+
+type Answer = (params: Record<string, unknown>, server: Server) => Promise<unknown> | unknown;
+
+/** Anything: what a test looks at member by member. */
+// biome-ignore lint/suspicious/noExplicitAny: an answer is looked at member by member
+export type Json = any;
+
+/** A tool with this name that takes any arguments. */
+export const tool = (name: string, description = "does it") => ({
+  name,
+  description,
+  inputSchema: { type: "object" },
+});
+
+/** A proxy in front of a server of the SDK's that answers so, in this process. */
+export function bench(answers: Readonly<Record<string, Answer>>, upstream: object = {}) {
+  const { upstreams } = readConfig({ upstreams: { bench: { map: MAP, ...upstream } } }, new Map());
+  const config = upstreams.get("bench") as UpstreamConfig;
+  const authoriser = new FakeAuthoriser();
+  const received: { method: string; params: Json }[] = [];
+  const servers: Server[] = [];
+  const connection = new Upstream({
+    config: { ...config, revision: "legacy" },
+    address: { kind: "http", url: "http://127.0.0.1:9", headers: {} },
+    transport: () => {
+      const [near, far] = InMemoryTransport.createLinkedPair();
+      const server = new Server(
+        { name: "bench", version: "1.0.0" },
+        { capabilities: { tools: {}, resources: {}, prompts: {}, completions: {} } },
+      );
+      server.fallbackRequestHandler = async ({ method, params = {} }) => {
+        received.push({ method, params });
+        const answer = answers[method];
+        if (answer === undefined) throw new Error(`the server does not answer ${method}`);
+        return (await answer(params, server)) as Record<string, unknown>;
+      };
+      servers.push(server);
+      void server.connect(far);
+      return near;
+    },
+  });
+  const faults: unknown[] = [];
+  const proxy = new McpProxy({
+    config,
+    upstream: connection,
+    authoriser,
+    clock: systemClock,
+    audience: () => "mcp:bench",
+    onFault: (_what, thrown) => faults.push(thrown),
+  });
+  return {
+    proxy,
+    authoriser,
+    received,
+    servers,
+    faults,
+    /** A tool's call with a token for these resources. */
+    call: (name: string, args: unknown = {}, shown: Presentation | undefined = token("one")) =>
+      proxy.handle({
+        method: "tools/call",
+        params: { name, arguments: args },
+        ...(shown === undefined ? {} : { presentation: shown }),
+      }),
+    /** The SDK's client in front of the proxy. */
+    async client(presentation?: Presentation) {
+      const [near, far] = InMemoryTransport.createLinkedPair();
+      const server = await downstream({ proxy, onError: () => {}, presentation: () => presentation });
+      await server.connect(far);
+      const client = new Client({ name: "test", version: "1.0.0" });
+      await client.connect(near);
+      return client;
+    },
+  };
+}
+
+/** A token that grants these resources, with a proof for one call. */
+export const token = (...resources: string[]) =>
+  once(resources.join("_"), "", { jwt: "proof", method: "MCP", target: "mcp:bench" });
+
+/** Tools that need resource `one`, or what their argument `of` says. */
+const MAP = {
+  tools: {
+    fixed: { namespace: "data", action: "query", resource: "one" },
+    paid: { namespace: "data", action: "query", resource: "one", cost: 100 },
+    metered: {
+      namespace: "data",
+      action: "query",
+      resource: "one",
+      cost: { most: 100, reported: "/_meta/cost" },
+    },
+    named: { namespace: "data", action: "query", resource: { argument: "/of" } },
+  },
+  methods: {
+    "resources/read": { namespace: "data", action: "query", resource: { argument: "/uri", form: "uri" } },
+    "prompts/get": { namespace: "data", action: "query", resource: { argument: "/name" } },
+    "completion/complete": { namespace: "data", action: "query", resource: { argument: "/ref/name" } },
+  },
+};
+
+/** What every server answers to tools/list. */
+export const LIST = {
+  "tools/list": () => ({
+    tools: ["fixed", "paid", "metered", "named", "unmapped"].map((name) => tool(name)),
+  }),
+};
+
+/** An answer of a tool. */
+export const text = (text: string) => ({ content: [{ type: "text", text }] });
+
+/** What a call is refused with. */
+export async function refusal(call: Promise<unknown>): Promise<Refusal & { data: Json }> {
+  const outcome = await call.then(
+    (result) => new Error(`not refused: ${JSON.stringify(result)}`),
+    (thrown: unknown) => thrown,
+  );
+  if (outcome instanceof Refusal) return outcome;
+  throw outcome;
+}

@@ -1,0 +1,169 @@
+import { execFile } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { createRevocation } from "@depute/dct";
+import { nativeEngine as engine } from "@depute/dct/native";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { call, type Json, result } from "../gateway/platform.ts";
+import { type Grant, grant, member, type Revision, refusal, textOf } from "./holder.ts";
+import { EVERYTHING, filesystem, type McpPlatform, makeFiles, startPlatform } from "./platform.ts";
+
+const MAIN = new URL("../../cli/src/main.ts", import.meta.url).pathname;
+const { root, remove } = makeFiles();
+const at = (path: string) => join(root, path);
+let platform: McpPlatform;
+beforeAll(async () => {
+  platform = await startPlatform({});
+}, 60_000);
+afterAll(async () => {
+  await platform.stop();
+  remove();
+});
+
+/** The official client in front of `depute mcp-proxy`, with the token and key files of a holder. */
+async function connect(
+  { server, upstream, held }: { server: { command: string; args: string[] }; upstream: object; held?: Grant },
+  revision: Revision = "2025-11-25",
+) {
+  const config = at(`mcp-${crypto.randomUUID()}.json`);
+  writeFileSync(config, JSON.stringify({ upstreams: { server: { revision: "legacy", ...upstream } } }));
+  const files: string[] = [];
+  if (held !== undefined) {
+    writeFileSync(`${config}.token`, held.token);
+    writeFileSync(`${config}.key`, Buffer.from(held.keypair.privateKey).toString("base64url"), {
+      mode: 0o600,
+    });
+    files.push("--token-file", `${config}.token`, "--key-file", `${config}.key`);
+  }
+  const flags = ["--config", config, "--platform", platform.url, ...files];
+  const client = new Client(
+    { name: "test", version: "1.0.0" },
+    {
+      capabilities: { sampling: {} },
+      versionNegotiation: { mode: revision === "2025-11-25" ? "legacy" : { pin: revision } },
+    },
+  );
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [MAIN, "mcp-proxy", ...flags, "--", server.command, ...server.args],
+    stderr: process.env.DEPUTE_TEST_LOG === undefined ? "ignore" : "inherit",
+  });
+  return { client, connected: () => client.connect(transport) };
+}
+
+describe.each<Revision>(["2026-07-28", "2025-11-25"])(
+  "a token for docs:read on one folder, %s",
+  (revision) => {
+    test("lists and reads there and nothing else, until it is revoked", async () => {
+      const held = await grant(platform, [["docs", "read", at("docs/**")]]);
+      const made = await connect(
+        { server: filesystem(root), upstream: { maps: ["filesystem"] }, held },
+        revision,
+      );
+      await made.connected();
+      const { client } = made;
+      const names = (await client.listTools()).tools.map(({ name }) => name);
+      expect(names).toContain("list_directory");
+      expect(names).not.toContain("write_file");
+      const read = (path: string) => client.callTool({ name: "read_text_file", arguments: { path } });
+      expect(textOf(await read(at("docs/plan.txt")))).toBe("the plan");
+      const list = await client.callTool({ name: "list_directory", arguments: { path: at("docs") } });
+      expect(textOf(list)).toContain("[FILE] plan.txt");
+      const outside = [
+        "secret/key.txt",
+        "docs-secret/key.txt",
+        "docs/../secret/key.txt",
+        "docs/link/key.txt",
+      ];
+      for (const path of [
+        ...outside.map((one) => `${root}/${one}`),
+        "~/x",
+        "docs/plan.txt",
+        `${at("docs")}/.."`,
+      ]) {
+        expect([path, (await refusal(read(path))).code]).toEqual([path, -32001]);
+      }
+      const revocation = createRevocation(engine, held.revocationId, "block", held.keypair);
+      await result(platform.post("/delegateos", call("delegateos/revoke", { revocation, dct: held.token })));
+      expect(await refusal(read(at("docs/plan.txt")))).toMatchObject({ data: { type: "revoked" } });
+      await client.close();
+    }, 30_000);
+  },
+);
+
+test("without a token nothing is listed or called, and one may come with each request", async () => {
+  const { client, connected } = await connect({ server: EVERYTHING, upstream: { maps: ["everything"] } });
+  await connected();
+  expect((await client.listTools()).tools).toEqual([]);
+  const args = { message: "hello" };
+  const denied = await refusal(client.callTool({ name: "echo", arguments: args }));
+  expect(denied).toMatchObject({ code: -32001, data: { type: "capability_not_granted" } });
+  const held = await grant(platform, [["compute", "execute", "everything/echo"]]);
+  const call = (params: Json) => client.callTool({ name: "echo", arguments: args, ...params });
+  expect(textOf(await call({ _delegateos: member(held, "mcp:server", args) }))).toBe("Echo: hello");
+  const elsewhere = call({ _delegateos: member(held, "mcp:another", args) });
+  expect(await refusal(elsewhere)).toMatchObject({ data: { type: "invalid_proof", detail: "htu" } });
+  const others = call({ _delegateos: member(held, "mcp:server", { message: "another" }) });
+  expect(await refusal(others)).toMatchObject({ data: { type: "invalid_proof", detail: "ard" } });
+  const proved = member(held, "mcp:server", args);
+  expect(textOf(await call({ _delegateos: proved }))).toBe("Echo: hello");
+  expect(await refusal(call({ _delegateos: proved }))).toMatchObject({ data: { type: "replayed_proof" } });
+  await client.close();
+}, 30_000);
+
+describe("sampling, which a server asks of its client", () => {
+  const rights = [["compute", "execute", "everything/trigger-sampling-request"]] as const;
+  const SAMPLING = { namespace: "llm", action: "generate", resource: "client" };
+  const made = async (more: readonly (readonly [string, string, string])[]) => {
+    const held = await grant(platform, [...rights, ...more]);
+    const map = { methods: { "sampling/createMessage": SAMPLING } };
+    const made = await connect({ server: EVERYTHING, upstream: { maps: ["everything"], map }, held });
+    made.client.setRequestHandler("sampling/createMessage", async () => ({
+      model: "test",
+      role: "assistant",
+      content: { type: "text", text: "a sample" },
+    }));
+    await made.connected();
+    return made.client;
+  };
+  const ask = (client: Client) =>
+    client.callTool({ name: "trigger-sampling-request", arguments: { prompt: "p", maxTokens: 10 } });
+
+  test("passes with a token that grants it", async () => {
+    const client = await made([["llm", "generate", "client"]]);
+    expect(textOf(await ask(client))).toContain("a sample");
+    await client.close();
+  }, 30_000);
+
+  test("is refused without", async () => {
+    const client = await made([]);
+    const outcome = await ask(client).then(textOf, (thrown: Error) => thrown.message);
+    expect(outcome).toContain("DCT verification failed");
+    await client.close();
+  }, 30_000);
+});
+
+test("a map is drafted from what a server lists, and holds for the tools as they are", async () => {
+  const { command, args } = filesystem(root);
+  const { stdout } = await promisify(execFile)(process.execPath, [MAIN, "mcp-map", "--", command, ...args]);
+  const draft = JSON.parse(stdout);
+  expect(draft.tools.read_text_file).toMatchObject({
+    namespace: "docs",
+    action: "read",
+    resource: { argument: "/path", form: "path" },
+  });
+  expect(draft.tools.write_file).toMatchObject({ namespace: "docs", action: "write" });
+  expect(draft.tools.list_allowed_directories).toMatchObject({
+    namespace: "compute",
+    resource: "server/list_allowed_directories",
+  });
+  const held = await grant(platform, [["docs", "read", at("docs/**")]]);
+  const { client, connected } = await connect({ server: filesystem(root), upstream: { map: draft }, held });
+  await connected();
+  const read = await client.callTool({ name: "read_text_file", arguments: { path: at("docs/plan.txt") } });
+  expect(textOf(read)).toBe("the plan");
+  await client.close();
+}, 30_000);
