@@ -117,12 +117,16 @@ async function listed(
   search: Search,
   { filters, token, size, sight }: PageRequest,
 ): Promise<Page> {
-  const position = readPosition(token, filters, ["number", "string", "string"]);
-  const [served, id, agentId] = position ?? [0, "", ""];
+  const [served, id, agentId] = readPosition(token, filters, ["number", "string", "string"]) ?? [0, "", ""];
   const limit = Math.min(size, search.topK - served);
   if (limit <= 0) return { offers: [], nextPageToken: "", truncated: false };
-  const found = await listOffers(tx, search, { ...sight, after: { id, agentId }, limit: limit + 1 });
-  return pageOf(found, limit, served, search.topK, filters, (last) => [last.id, last.agentId]);
+  const after = { id, agentId };
+  const { offers, stoppedAt } = await listOffers(tx, search, { ...sight, after, limit: limit + 1 });
+  const page = pageOf(offers, limit, served, search.topK, filters, (last) => [last.id, last.agentId]);
+  if (stoppedAt === undefined || page.nextPageToken !== "") return page;
+  // Few were found on a long way: the caller decides whether to go on.
+  const position = [served + page.offers.length, stoppedAt.id, stoppedAt.agentId];
+  return { ...page, nextPageToken: encodePageToken(position, filters) };
 }
 
 /** By how well the words of the query fit, then by id and agent. */

@@ -14,7 +14,7 @@ import { withHash } from "../rules/levels.ts";
 import { tokensOf } from "../rules/tokens.ts";
 import { isOfVersion } from "../rules/version-hash.ts";
 import { findVisible } from "../store/agents.ts";
-import { type FullOffer, listOffers, loadFull, type OfferSight } from "../store/capabilities.ts";
+import { BEGINNING, type FullOffer, listOffers, loadFull, type OfferSight } from "../store/capabilities.ts";
 
 /** Candidates that an ambiguous name is answered with; there may be more. */
 const MAX_CANDIDATES = 20;
@@ -46,8 +46,8 @@ async function theOnly(tx: ReadTx, { id, agentId }: CapabilityName, sight: Offer
     const agent = await findVisible(tx, agentId, sight.viewer);
     if (agent === undefined || !isLiving(agent, sight.view)) throw agentNotFound(agentId);
   }
-  const after = { id: "", agentId: "" };
-  const offers = await listOffers(tx, { id, agentId }, { ...sight, after, limit: MAX_CANDIDATES });
+  const list = { ...sight, after: BEGINNING, limit: MAX_CANDIDATES, toTheEnd: true };
+  const { offers } = await listOffers(tx, { id, agentId }, list);
   if (offers.length > 1) {
     const candidates = offers.map((offer) => `${offer.agentId}/${id}`).join(",");
     throw new DeputeError(

@@ -49,6 +49,8 @@ export interface CapabilityPosition {
   readonly agentId: string;
 }
 
+export const BEGINNING: CapabilityPosition = { id: "", agentId: "" };
+
 interface OfferRow {
   agent_id: string;
   version: string;
@@ -130,15 +132,68 @@ export async function publishedBy(tx: ReadTx, agentId: string): Promise<Map<stri
   return new Map(rows.map((row) => [row.id, fromBinary(CapabilityFullSchema, row.record)]));
 }
 
-/** Capabilities that the viewer sees, in the order of id and agent, behind `after`. */
+/** Capabilities looked at in one statement, and statements of one list: what one call may cost, however few it finds. */
+const WALK = 5_000;
+const MAX_WALKS = 4;
+
+/** What a list found, and where it stopped looking when it stopped early. */
+export interface OfferList {
+  readonly offers: readonly Offer[];
+  readonly stoppedAt: CapabilityPosition | undefined;
+}
+
+/**
+ * Capabilities that the viewer sees, in the order of id and agent, behind `after`: at most `limit`, of a bounded stretch of
+ * the walk, unless `toTheEnd`.
+ */
 export async function listOffers(
   tx: ReadTx,
   filter: CapabilityFilter,
-  { after, limit, ...sight }: OfferSight & { after: CapabilityPosition; limit: number },
-): Promise<Offer[]> {
-  const query = offersQuery(filter, after, sight, await rarestKey(tx, filter.keys ?? []));
-  const rows = await tx.all<OfferRow>(`SELECT ${COLUMNS} ${query.sql} LIMIT ?`, [...query.params, limit]);
-  return rows.map(toOffer);
+  list: OfferSight & { after: CapabilityPosition; limit: number; toTheEnd?: boolean },
+): Promise<OfferList> {
+  const rarest = await rarestKey(tx, filter.keys ?? []);
+  const offers: Offer[] = [];
+  let { after } = list;
+  for (let walks = 0; list.toTheEnd === true || walks < MAX_WALKS; walks++) {
+    const until = await walkEnd(tx, filter, after, rarest);
+    const query = offersQuery(filter, { after, until }, list, rarest);
+    const rows = await tx.all<OfferRow>(`SELECT ${COLUMNS} ${query.sql} LIMIT ?`, [
+      ...query.params,
+      list.limit - offers.length,
+    ]);
+    offers.push(...rows.map(toOffer));
+    if (until === undefined || offers.length >= list.limit) return { offers, stoppedAt: undefined };
+    after = until;
+  }
+  return { offers, stoppedAt: after };
+}
+
+/** The last place of the next stretch of the walk; undefined when it goes to the end. */
+async function walkEnd(
+  tx: ReadTx,
+  filter: CapabilityFilter,
+  after: CapabilityPosition,
+  rarest: string | undefined,
+): Promise<CapabilityPosition | undefined> {
+  // An agent has fewer capabilities than a stretch.
+  if (filter.agentId !== undefined) return undefined;
+  const { table, condition, params } = walkBy(filter, rarest);
+  const row = await tx.get<{ id: string; agent_id: string }>(
+    `SELECT id, agent_id FROM ${table} WHERE ${condition}(id, agent_id) > (?, ?)
+     ORDER BY id, agent_id LIMIT 1 OFFSET ?`,
+    [...params, after.id, after.agentId, WALK - 1],
+  );
+  return row && { id: row.id, agentId: row.agent_id };
+}
+
+/** The index that a list walks along, in the order of its answer. */
+function walkBy(filter: CapabilityFilter, rarest: string | undefined) {
+  if (filter.id !== undefined)
+    return { table: "capabilities", condition: "id = ? AND ", params: [filter.id] };
+  if (rarest !== undefined) return { table: "capability_keys", condition: "key = ? AND ", params: [rarest] };
+  if (filter.category === undefined) return { table: "capabilities", condition: "", params: [] };
+  const params = [categoryKey(filter.category)];
+  return { table: "capabilities", condition: "category_key = ? AND ", params };
 }
 
 /** Keys are counted up to here to find the rarest: beyond it a walk finds a page soon enough. */
@@ -179,7 +234,7 @@ export async function searchOffers(
   visit: (offer: Offer, searchText: string) => void,
 ): Promise<boolean> {
   if (filter.agentId !== undefined) {
-    const { sql, params } = offersQuery(filter, { id: "", agentId: "" }, sight, undefined);
+    const { sql, params } = offersQuery(filter, { after: BEGINNING }, sight, undefined);
     for (const row of await tx.all<OfferRow>(`SELECT ${COLUMNS}, c.words ${sql}`, params)) {
       visit(toOffer(row), row.words ?? "");
     }
@@ -223,7 +278,7 @@ export async function loadFull(tx: ReadTx, offers: readonly Offer[]): Promise<Fu
  */
 export function offersQuery(
   filter: CapabilityFilter,
-  after: CapabilityPosition,
+  { after, until }: { after: CapabilityPosition; until?: CapabilityPosition | undefined },
   sight: OfferSight,
   rarest: string | undefined,
 ) {
@@ -234,11 +289,13 @@ export function offersQuery(
     ? ["capability_keys w CROSS JOIN capabilities c", "w"]
     : ["capabilities c", "c"];
   const walk = byKey ? "w.key = ? AND c.agent_id = w.agent_id AND c.id = w.id AND " : "";
+  const end = until === undefined ? "" : `AND (${place}.id, ${place}.agent_id) <= (?, ?)`;
   const sql = `FROM ${tables} CROSS JOIN agents a CROSS JOIN leases l
     WHERE ${walk}a.id = c.agent_id AND l.agent_id = c.agent_id AND ${conditions.sql}
-      AND (${place}.id, ${place}.agent_id) > (?, ?)
+      AND (${place}.id, ${place}.agent_id) > (?, ?) ${end}
     ORDER BY ${place}.id, ${place}.agent_id`;
-  const params = [...(byKey ? [rarest] : []), ...conditions.params, after.id, after.agentId];
+  const ends = until === undefined ? [] : [until.id, until.agentId];
+  const params = [...(byKey ? [rarest] : []), ...conditions.params, after.id, after.agentId, ...ends];
   return { sql, params };
 }
 

@@ -2,7 +2,7 @@ import { AgentHealth, AgentStatus } from "@depute/contracts/depute/registry/v1/a
 import { openStore, type SqlValue, type Store } from "@depute/store";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type AgentFilter, listQuery } from "./agents.ts";
-import { type CapabilityFilter, offersQuery } from "./capabilities.ts";
+import { BEGINNING, type CapabilityFilter, offersQuery } from "./capabilities.ts";
 import { migrations } from "./migrations.ts";
 
 let store: Store;
@@ -73,14 +73,19 @@ describe("lists are read by an index, in its order", () => {
   });
 
   it.each<[string, CapabilityFilter, string]>([
-    ["capabilities", {}, "capabilities_by_id ((id,agent_id)>(?,?))"],
+    ["capabilities", {}, "capabilities_by_id ((id,agent_id)>(?,?) AND (id,agent_id)<(?,?))"],
     ["those of an id", { id: "i" }, "capabilities_by_id (id=?"],
     ["those of a category", { category: "c" }, "capabilities_by_category (category_key=?"],
     ["those of an agent", { agentId: "a" }, "(agent_id=?"],
     ["those of a tag", { keys: ["tx"] }, "(key=?"],
     ["one of an agent", { agentId: "a", id: "i" }, "=? AND "],
   ])("%s", async (_, filter, expected) => {
-    const { sql, params } = offersQuery(filter, { id: "", agentId: "" }, SIGHT, filter.keys?.[0]);
+    const { sql, params } = offersQuery(
+      filter,
+      { after: BEGINNING, until: BEGINNING },
+      SIGHT,
+      filter.keys?.[0],
+    );
     const plan = await planOf(`SELECT c.id ${sql}`, params);
     expect(plan[0]).toMatch(/^SEARCH [cw] USING/);
     expect(plan[0]).toContain(expected);

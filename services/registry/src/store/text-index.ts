@@ -15,7 +15,7 @@ export interface TextMatch {
   readonly id: string;
 }
 
-/** What free text finds: the best matches, and whether there were more. */
+/** What free text finds, and whether there was more. */
 export interface TextMatches {
   readonly matches: readonly TextMatch[];
   readonly truncated: boolean;
@@ -26,19 +26,13 @@ export interface TextIndex {
   /** Writes the documents of an agent, in place of those before. */
   replace(tx: WriteTx, agentId: string, documents: readonly TextDocument[]): Promise<void>;
   /**
-   * Documents in which a word begins with one of `words` and which have all of `keys`: the best `limit` of them, in no
-   * particular order.
+   * Documents in which a word begins with one of `words` and which have all of `keys`: `limit` of them, in no particular
+   * order, those with all words first and then those with one in the name, the category, the description.
    *
    * @param words letters and digits only, at least one
    */
   search(tx: ReadTx, words: readonly string[], keys: readonly string[], limit: number): Promise<TextMatches>;
 }
-
-/** Documents that are ranked for one query: a word that is in all of them must not hold up everybody else. */
-const MAX_RANKED = 10_000;
-
-/** BM25 with a word of the name over one of the category over one of the description, as in the rules' own score. */
-const RANK = "bm25(capability_text, 10.0, 8.0, 6.0, 0.0)";
 
 export const fts5: TextIndex = {
   async replace(tx, agentId, documents) {
@@ -60,21 +54,29 @@ export const fts5: TextIndex = {
   },
 
   async search(tx, words, keys, limit) {
-    const anyWord = words.map((word) => `"${word}" *`).join(" OR ");
+    const quoted = words.map((word) => `"${word}" *`);
     const allKeys = keys.map((key) => ` AND keys : ${keyToken(key)}`).join("");
-    const query = `({name category description} : (${anyWord}))${allKeys}`;
-    const rows = await tx.all<{ agent_id: string; id: string; found: number }>(
-      `SELECT d.agent_id, d.id, r.found
-       FROM (SELECT doc, COUNT(*) OVER () AS found, place
-         FROM (SELECT rowid AS doc, ${RANK} AS place FROM capability_text WHERE capability_text MATCH ? LIMIT ?)
-         ORDER BY place LIMIT ?) r
-       JOIN capability_docs d ON d.doc = r.doc`,
-      [query, MAX_RANKED, limit],
-    );
-    return {
-      matches: rows.map((row) => ({ agentId: row.agent_id, id: row.id })),
-      truncated: (rows[0]?.found ?? 0) > limit,
-    };
+    const found = new Map<number, TextMatch>();
+    let truncated = false;
+    // What has all words comes before what has one, and a name before a description. Each statement stops at the limit;
+    // FTS5's own bm25 would count every document that holds a word, for each question.
+    for (const query of [
+      `({name category description} : (${quoted.join(" AND ")}))`,
+      ...["name", "category", "description"].map((column) => `(${column} : (${quoted.join(" OR ")}))`),
+    ]) {
+      const rows = await tx.all<{ doc: number; agent_id: string; id: string }>(
+        `SELECT d.doc, d.agent_id, d.id
+         FROM (SELECT rowid AS doc FROM capability_text WHERE capability_text MATCH ? LIMIT ?) r
+         JOIN capability_docs d ON d.doc = r.doc`,
+        [query + allKeys, limit + 1],
+      );
+      for (const { doc, agent_id: agentId, id } of rows) {
+        if (found.size >= limit && !found.has(doc)) truncated = true;
+        else found.set(doc, { agentId, id });
+      }
+      if (truncated) break;
+    }
+    return { matches: [...found.values()], truncated };
   },
 };
 

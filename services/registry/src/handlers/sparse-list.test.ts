@@ -1,0 +1,43 @@
+import { AgentVisibility } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { expect, it } from "vitest";
+import { capability } from "../testing/capability.ts";
+import { ALICE, as, BOB, startPlatform } from "../testing/platform.ts";
+
+it("a list that has to look far answers with what it found, and goes on where it stopped", async () => {
+  const platform = await startPlatform();
+  try {
+    const many = Array.from({ length: 256 }, (_, i) => capability(`c${String(i).padStart(3, "0")}`));
+    // 25,600 capabilities, of which the caller sees the first one and the last one of the walk.
+    for (let i = 0; i < 100; i++) {
+      const id = `a${String(i).padStart(2, "0")}`;
+      const agent = { id, principal: ALICE, visibility: AgentVisibility.NAMED };
+      await platform.agents.registerAgent({ requestId: id, agent }, as(ALICE));
+      await platform.agents.publishCapabilities(
+        { requestId: `p${id}`, agentId: id, capabilities: many },
+        as(ALICE),
+      );
+    }
+    for (const [id, name] of [
+      ["first", "a"],
+      ["last", "z"],
+    ] as const) {
+      await platform.agents.registerAgent({ requestId: id, agent: { id, principal: BOB } }, as(BOB));
+      await platform.agents.publishCapabilities(
+        { requestId: `p${id}`, agentId: id, capabilities: [capability(name)] },
+        as(BOB),
+      );
+    }
+    const first = await platform.discovery.discoverCapabilities({}, as(BOB));
+    expect(first.capabilities.map(({ agentId }) => agentId)).toEqual(["first"]);
+    expect(first.nextPageToken).not.toBe("");
+    const { nextPageToken: pageToken } = first;
+    const rest = await platform.discovery.discoverCapabilities({ pageToken }, as(BOB));
+    expect(rest.capabilities.map(({ agentId }) => agentId)).toEqual(["last"]);
+    expect(rest.nextPageToken).toBe("");
+    expect(await platform.discovery.resolveCapability({ capabilityId: "z" }, as(BOB))).toMatchObject({
+      agentId: "last",
+    });
+  } finally {
+    await platform.stop();
+  }
+}, 60_000);
