@@ -4,23 +4,17 @@ import { connect, type Socket } from "node:net";
 import { BytesValueSchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
-import { DeputeError, ErrorReason, ManualClock, systemClock, systemTimers } from "@depute/core";
+import { DeputeError, ErrorReason, ManualClock } from "@depute/core";
 import { createGrpcJsTransport } from "@depute/grpc-js";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { noCredentials } from "./credentials.ts";
 import { fromConnectError } from "./errors-on-wire.ts";
-import { createFastPath } from "./fast/fast-path.ts";
 import { readBody, sendJson } from "./http-answers.ts";
 import type { HttpRoute } from "./http-routes.ts";
-import { serverInterceptors } from "./interceptors/server.ts";
-import { createLogger } from "./log.ts";
-import { createMetrics } from "./metrics.ts";
-import { createRpcHandler } from "./rpc-handler.ts";
-import { MAX_HEADER_BYTES, type Server, type ServerOptions, startServer } from "./server.ts";
-import { EchoService, type EchoTrace, echoClient, echoRoutes } from "./testing/echo.ts";
+import { MAX_HEADER_BYTES, type Server, type ServerOptions } from "./server.ts";
+import { EchoService, echoClient } from "./testing/echo.ts";
+import { startEchoServer } from "./testing/echo-server.ts";
 
 const UNARY = "/depute.testing.EchoService/Unary";
-const log = createLogger({ level: "silent", name: "test" });
 const open: Server[] = [];
 
 afterEach(async () => {
@@ -56,34 +50,12 @@ describe.each([
   [", fast path on", true],
 ])("a server%s", (_, withFastPath) => {
   async function start(changes: Partial<ServerOptions> = {}) {
-    const trace: EchoTrace = { started: 0, ended: [] };
     const stopping = new AbortController();
-    const interceptors = serverInterceptors({
-      log,
-      metrics: createMetrics(),
-      clock: systemClock,
-      timers: systemTimers,
-      defaultDeadline: 30_000,
-      maxDeadline: 60_000,
-      auth: "open",
-      credentials: noCredentials,
-      internalSecret: "",
-      publicUrl: () => "",
-      tracing: false,
+    const { server, trace } = await startEchoServer({
+      fast: withFastPath,
+      maxRequestBytes: 1000,
       stopping: stopping.signal,
-    });
-    const rpc = { routes: echoRoutes(trace), interceptors, maxRequestBytes: 1000, log };
-    const server = await startServer({
-      host: "127.0.0.1",
-      port: 0,
-      rpc: createRpcHandler(rpc),
-      ...(withFastPath ? { fast: createFastPath(rpc) } : {}),
-      routes,
-      maxConnections: 10,
-      maxConcurrentStreams: 100,
-      log,
-      timers: systemTimers,
-      ...changes,
+      server: { routes, maxConnections: 10, ...changes },
     });
     open.push(server);
     return { server, trace, stopping };

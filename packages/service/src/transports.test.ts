@@ -6,22 +6,16 @@ import {
   createGrpcWebTransport,
 } from "@connectrpc/connect-node";
 import { BadRequestSchema, ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
-import { ErrorReason, systemClock, systemTimers } from "@depute/core";
+import { ErrorReason } from "@depute/core";
 import { createGrpcJsTransport } from "@depute/grpc-js";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { noCredentials } from "./credentials.ts";
 import { createDirectTransport } from "./direct-transport.ts";
 import { fromConnectError } from "./errors-on-wire.ts";
-import { createFastPath, type StreamHandler } from "./fast/fast-path.ts";
-import { serverInterceptors } from "./interceptors/server.ts";
 import { createLogger } from "./log.ts";
-import { createMetrics } from "./metrics.ts";
-import { createRpcHandler } from "./rpc-handler.ts";
-import { type Server, startServer } from "./server.ts";
 import { type EchoTrace, echoClient, echoRoutes } from "./testing/echo.ts";
+import { type EchoServer, startEchoServer } from "./testing/echo-server.ts";
 import { createServiceTransport } from "./transport.ts";
 
-const trace: EchoTrace = { started: 0, ended: [] };
 const lines: string[] = [];
 const log = createLogger({
   level: "debug",
@@ -29,43 +23,21 @@ const log = createLogger({
   destination: { write: (line) => lines.push(line) },
 });
 const stopping = new AbortController();
-const interceptors = serverInterceptors({
-  log,
-  metrics: createMetrics(),
-  clock: systemClock,
-  timers: systemTimers,
-  defaultDeadline: 30_000,
-  maxDeadline: 60_000,
-  auth: "open",
-  credentials: noCredentials,
-  internalSecret: "",
-  publicUrl: () => "http://here",
-  tracing: false,
-  stopping: stopping.signal,
-});
-
-const servers: Server[] = [];
+const echoes: EchoServer[] = [];
+const trace: EchoTrace = { started: 0, ended: [] };
 const transports = new Map<string, Transport>();
 const closers: (() => void)[] = [];
-/** Calls that the fast path took. */
-let fastCalls = 0;
 
-async function start(withFastPath: boolean) {
-  const routes = echoRoutes(trace);
-  const rpc = { routes, interceptors, maxRequestBytes: 100_000, log };
-  const fastPath = createFastPath(rpc);
-  const server = await startServer({
-    host: "127.0.0.1",
-    port: 0,
-    rpc: createRpcHandler(rpc),
-    ...(withFastPath ? { fast: counted(fastPath) } : {}),
-    routes: [],
-    maxConnections: 100,
-    maxConcurrentStreams: 100,
+async function start(fast: boolean) {
+  const echo = await startEchoServer({
+    fast,
+    trace,
+    maxRequestBytes: 100_000,
     log,
-    timers: systemTimers,
+    stopping: stopping.signal,
   });
-  servers.push(server);
+  echoes.push(echo);
+  const { server } = echo;
   const service = createServiceTransport(server.url, { service: "echo" });
   const foreign = createGrpcJsTransport(`127.0.0.1:${server.port}`);
   closers.push(
@@ -84,31 +56,24 @@ async function start(withFastPath: boolean) {
     "gRPC-Web, HTTP/2": createGrpcWebTransport({ baseUrl, httpVersion: "2" }),
   };
   for (const [name, transport] of Object.entries(named)) {
-    transports.set(`${name}${withFastPath ? ", fast" : ""}`, transport);
+    transports.set(`${name}${fast ? ", fast" : ""}`, transport);
   }
 }
 
-function counted(fastPath: StreamHandler): StreamHandler {
-  return (stream, headers) => {
-    const taken = fastPath(stream, headers);
-    if (taken) fastCalls++;
-    return taken;
-  };
-}
-
 beforeAll(async () => {
-  transports.set("direct", createDirectTransport({ routes: echoRoutes(trace), interceptors }));
   await start(false);
   await start(true);
+  const { interceptors } = echoes[0] as EchoServer;
+  transports.set("direct", createDirectTransport({ routes: echoRoutes(trace), interceptors }));
 });
 
 afterAll(async () => {
   for (const close of closers) close();
-  await Promise.all(servers.map((server) => server.close(100)));
+  await Promise.all(echoes.map(({ server }) => server.close(100)));
 });
 
 beforeEach(() => {
-  fastCalls = 0;
+  for (const { taken } of echoes) taken.length = 0;
   trace.started = 0;
   trace.ended = [];
   lines.length = 0;
@@ -164,7 +129,7 @@ describe.each([
     expect(header.get("depute-request-id")).toBe("id-1");
     expect(trailer.get("x-end")).toBe("e");
     const plain = name.endsWith(", fast") && !name.includes("Web") && !name.includes("HTTP/1.1");
-    expect(fastCalls).toBe(plain ? 1 : 0);
+    expect(echoes.flatMap(({ taken }) => taken)).toEqual(plain ? [true] : expect.not.arrayContaining([true]));
   });
 
   it("takes its own headers along", async () => {

@@ -1,126 +1,55 @@
-import { type ClientHttp2Session, connect, constants, type IncomingHttpHeaders } from "node:http2";
+import { type ClientHttp2Session, connect, constants } from "node:http2";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { toBinary } from "@bufbuild/protobuf";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
-import { systemClock, systemTimers } from "@depute/core";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { noCredentials } from "../credentials.ts";
-import { serverInterceptors } from "../interceptors/server.ts";
 import { createLogger } from "../log.ts";
-import { createMetrics } from "../metrics.ts";
-import { createRpcHandler } from "../rpc-handler.ts";
-import { MAX_HEADER_BYTES, type Server, startServer } from "../server.ts";
-import { EchoService, type EchoTrace, echoRoutes } from "../testing/echo.ts";
-import { createFastPath } from "./fast-path.ts";
+import { MAX_HEADER_BYTES } from "../server.ts";
+import { EchoService } from "../testing/echo.ts";
+import { type EchoServer, startEchoServer } from "../testing/echo-server.ts";
+import { exchange, type RawAnswer, type RawRequest } from "../testing/exchange.ts";
 
 /** The adapter is the reference: what it answers, to the byte, is what the fast path has to answer. */
 
 const MAX_BYTES = 1000;
-const trace: EchoTrace = { started: 0, ended: [] };
 const lines: string[] = [];
 const log = createLogger({
   level: "info",
   name: "test",
   destination: { write: (line) => lines.push(line) },
 });
-const servers: Server[] = [];
+const echoes: EchoServer[] = [];
 const sessions: ClientHttp2Session[] = [];
-/** What the fast path took, of the calls that it was asked about. */
-let taken: boolean[] = [];
+const fastEcho = () => echoes[1] as EchoServer;
 
 beforeAll(async () => {
-  const interceptors = serverInterceptors({
-    log,
-    metrics: createMetrics(),
-    clock: systemClock,
-    timers: systemTimers,
-    defaultDeadline: 30_000,
-    maxDeadline: 60_000,
-    auth: "open",
-    credentials: noCredentials,
-    internalSecret: "",
-    publicUrl: () => "http://here",
-    tracing: false,
-    stopping: new AbortController().signal,
-  });
-  const rpc = { routes: echoRoutes(trace), interceptors, maxRequestBytes: MAX_BYTES, log };
-  const fastPath = createFastPath(rpc);
   for (const fast of [false, true]) {
-    const server = await startServer({
-      host: "127.0.0.1",
-      port: 0,
-      rpc: createRpcHandler(rpc),
-      ...(fast
-        ? {
-            fast: (stream, headers) => {
-              taken.push(fastPath(stream, headers));
-              return taken.at(-1) === true;
-            },
-          }
-        : {}),
-      routes: [],
-      maxConnections: 10,
-      maxConcurrentStreams: 10,
-      log,
-      timers: systemTimers,
-    });
-    servers.push(server);
-    sessions.push(connect(server.url).on("error", () => {}));
+    const echo = await startEchoServer({ fast, maxRequestBytes: MAX_BYTES, log });
+    echoes.push(echo);
+    sessions.push(connect(echo.server.url).on("error", () => {}));
   }
 });
 
 afterAll(async () => {
   for (const session of sessions) session.close();
-  await Promise.all(servers.map((server) => server.close(100)));
+  await Promise.all(echoes.map(({ server }) => server.close(100)));
 });
 
 beforeEach(() => {
-  taken = [];
+  lines.length = 0;
+  const { taken, trace } = fastEcho();
+  taken.length = 0;
   trace.started = 0;
   trace.ended = [];
-  lines.length = 0;
 });
 
-interface Request {
-  headers: Record<string, string>;
-  /** DATA frames; none: the request ends with its head. */
-  body?: readonly Uint8Array[];
-  /** Whether the client never ends its request. */
-  open?: boolean;
-}
-
-interface Exchange {
-  headers: IncomingHttpHeaders;
-  body: string;
-  trailers: IncomingHttpHeaders;
-}
-
-function exchange(session: ClientHttp2Session, { headers, body = [], open }: Request): Promise<Exchange> {
-  return new Promise((resolve, reject) => {
-    const all = { ":method": "POST", ":path": UNARY, ...headers };
-    const stream = session.request(all, { endStream: body.length === 0 && open !== true });
-    const answer: Exchange = { headers: {}, body: "", trailers: {} };
-    const chunks: Buffer[] = [];
-    stream.on("response", (received) => {
-      answer.headers = received;
-    });
-    stream.on("trailers", (received) => {
-      answer.trailers = received;
-    });
-    stream.on("data", (chunk: Buffer) => chunks.push(chunk));
-    stream.on("end", () => {
-      answer.body = Buffer.concat(chunks).toString("base64");
-      resolve(withoutChance(answer));
-      stream.close();
-    });
-    stream.on("error", reject);
-    for (const chunk of body) stream.write(chunk);
-    if (body.length > 0 && open !== true) stream.end();
-  });
+/** What both servers answer: the adapter, then the fast path. */
+async function both(request: RawRequest, to = sessions): Promise<RawAnswer[]> {
+  return (await Promise.all(to.map((session) => exchange(session, request)))).map(withoutChance);
 }
 
 /** Time differs; and the adapter names the encoding that it would use also when a message is too short for it. */
-function withoutChance({ headers, body, trailers }: Exchange): Exchange {
+function withoutChance({ headers, body, trailers }: RawAnswer): RawAnswer {
   const { date: _, ...rest } = headers;
   if (Buffer.from(body, "base64")[0] !== 1) delete rest["grpc-encoding"];
   return { headers: rest, body, trailers };
@@ -140,31 +69,31 @@ function message(fields: { text?: string; do?: string }): Uint8Array {
 
 const hello = message({ text: "hello" });
 const framed = encodeEnvelope(0, hello);
-// Else each answer would have an id of its own.
-const named = { "depute-request-id": "r-1" };
+// Without an id of the client's each answer would have its own.
+const common = { ":path": UNARY, "depute-request-id": "r-1" };
 const bytes = (...all: number[]) => Uint8Array.from(all);
 const utf8 = (text: string) => Buffer.from(text);
 const grpc = (headers: Record<string, string> = {}) => ({
   "content-type": "application/grpc",
   te: "trailers",
-  ...named,
+  ...common,
   ...headers,
 });
 const proto = (headers: Record<string, string> = {}) => ({
   "content-type": "application/proto",
-  ...named,
+  ...common,
   ...headers,
 });
 const json = (headers: Record<string, string> = {}) => ({
   "content-type": "application/json",
-  ...named,
+  ...common,
   ...headers,
 });
 const ask = (what: string) => [encodeEnvelope(0, message({ do: what }))];
 
 const FAST = true;
 const ADAPTER = false;
-const cases: [name: string, request: Request, fast: boolean, answer: string | number][] = [
+const cases: [name: string, request: RawRequest, fast: boolean, answer: string | number][] = [
   // What is plain.
   ["gRPC", { headers: grpc(), body: [framed] }, FAST, "0"],
   [
@@ -353,8 +282,13 @@ const cases: [name: string, request: Request, fast: boolean, answer: string | nu
     ADAPTER,
     415,
   ],
-  ["no content type", { headers: {}, body: [hello] }, ADAPTER, 415],
-  ["an unknown content type", { headers: { "content-type": "text/plain" }, body: [hello] }, ADAPTER, 415],
+  ["no content type", { headers: common, body: [hello] }, ADAPTER, 415],
+  [
+    "an unknown content type",
+    { headers: { ...common, "content-type": "text/plain" }, body: [hello] },
+    ADAPTER,
+    415,
+  ],
   ["by PUT", { headers: proto({ ":method": "PUT" }), body: [hello] }, ADAPTER, 405],
   [
     "after asking whether to continue",
@@ -366,12 +300,12 @@ const cases: [name: string, request: Request, fast: boolean, answer: string | nu
 
 describe("the fast path answers what the adapter answers", () => {
   it.each(cases)("%s", async (_, request, fast, expected) => {
-    const [reference, answer] = await Promise.all(sessions.map((session) => exchange(session, request)));
+    const [reference, answer] = await both(request);
     expect(answer).toEqual(reference);
     expect(
       answer?.trailers["grpc-status"] ?? answer?.headers["grpc-status"] ?? answer?.headers[":status"],
     ).toBe(expected);
-    expect(taken).toEqual([fast]);
+    expect(fastEcho().taken).toEqual([fast]);
   });
 
   it("to long answers, compressed for who takes that", async () => {
@@ -384,13 +318,13 @@ describe("the fast path answers what the adapter answers", () => {
       ],
       [{ headers: json({ ...asked, "accept-encoding": "br, gzip" }), body: [utf8('{"do":"header"}')] }, 0],
     ] as const) {
-      const [reference, answer] = await Promise.all(sessions.map((session) => exchange(session, request)));
+      const [reference, answer] = await both(request);
       expect(answer).toEqual(reference);
       expect(gunzipSync(Buffer.from(answer?.body ?? "", "base64").subarray(at)).toString()).toContain(long);
     }
-    expect(taken).toEqual([true, true]);
+    expect(fastEcho().taken).toEqual([true, true]);
     const plain = { headers: grpc(asked), body: ask("header") };
-    const [reference, answer] = await Promise.all(sessions.map((session) => exchange(session, plain)));
+    const [reference, answer] = await both(plain);
     expect(answer).toEqual(reference);
     expect(Buffer.from(answer?.body ?? "", "base64").toString()).toContain(long);
   });
@@ -398,21 +332,22 @@ describe("the fast path answers what the adapter answers", () => {
   it("to headers that are too long, without being asked", async () => {
     // On a connection that is new: once its settings are agreed, HTTP/2 itself resets such a stream.
     const headers = { "content-type": "application/grpc", authorization: "x".repeat(MAX_HEADER_BYTES) };
-    const fresh = servers.map(({ url }) => connect(url));
-    const [reference, answer] = await Promise.all(
-      fresh.map((session) => exchange(session, { headers, body: [framed] })),
+    const fresh = echoes.map(({ server }) => connect(server.url));
+    const [reference, answer] = await both(
+      { headers: { ":path": UNARY, ...headers }, body: [framed] },
+      fresh,
     );
     for (const session of fresh) session.close();
     expect(answer).toEqual(reference);
     expect(answer?.trailers["grpc-message"]).toMatch(/headers/);
-    expect(taken).toEqual([]);
+    expect(fastEcho().taken).toEqual([]);
   });
 });
 
 describe("a client that goes away", () => {
   const session = () => sessions[1] as ClientHttp2Session;
   const open = (body: Uint8Array, end: boolean) => {
-    const stream = session().request({ ":method": "POST", ":path": UNARY, ...grpc() }, { endStream: false });
+    const stream = session().request({ ":method": "POST", ...grpc() }, { endStream: false });
     stream.on("error", () => {});
     if (end) stream.end(body);
     else stream.write(body);
@@ -431,31 +366,31 @@ describe("a client that goes away", () => {
     constants.NGHTTP2_ENHANCE_YOUR_CALM,
   ])("in mid call, by code %i, is told to the handler", async (code) => {
     const stream = open(encodeEnvelope(0, message({ do: "wait" })), true);
-    await vi.waitFor(() => expect(trace.started).toBe(1));
+    await vi.waitFor(() => expect(fastEcho().trace.started).toBe(1));
     stream.close(code);
-    await vi.waitFor(() => expect(trace.ended).toEqual([{ aborted: true }]));
+    await vi.waitFor(() => expect(fastEcho().trace.ended).toEqual([{ aborted: true }]));
     await stillServes();
   });
 
   it("in the middle of its message starts nothing", async () => {
     const stream = open(framed.subarray(0, 7), false);
-    await vi.waitFor(() => expect(taken).toEqual([true]));
+    await vi.waitFor(() => expect(fastEcho().taken).toEqual([true]));
     stream.close(constants.NGHTTP2_CANCEL);
     await stillServes();
-    expect(trace.started).toBe(0);
+    expect(fastEcho().trace.started).toBe(0);
   });
 
   it("with its whole connection is told to the handlers", async () => {
-    const other = connect((servers[1] as Server).url).on("error", () => {});
-    const headers = { ":method": "POST", ":path": UNARY, ...grpc() };
+    const other = connect(fastEcho().server.url).on("error", () => {});
+    const headers = { ":method": "POST", ...grpc() };
     for (const _ of [1, 2])
       other
         .request(headers)
         .on("error", () => {})
         .end(ask("wait")[0]);
-    await vi.waitFor(() => expect(trace.started).toBe(2));
+    await vi.waitFor(() => expect(fastEcho().trace.started).toBe(2));
     other.destroy();
-    await vi.waitFor(() => expect(trace.ended).toHaveLength(2));
+    await vi.waitFor(() => expect(fastEcho().trace.ended).toHaveLength(2));
     await stillServes();
   });
 });

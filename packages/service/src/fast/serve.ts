@@ -34,7 +34,7 @@ export function serve(stream: ServerHttp2Stream, call: Call, end: CallEnd, optio
     if (open !== undefined) taken(stream, open);
   });
   stream.on("wantTrailers", () => {
-    if (open?.trailer !== undefined) stream.sendTrailers(open.trailer);
+    if (open?.trailer !== undefined) sendTrailer(stream, open, open.trailer);
   });
 }
 
@@ -74,8 +74,7 @@ async function complete(stream: ServerHttp2Stream, open: Open, answering: Promis
     open.end.settle();
     send(stream, open, answer);
   } catch (error) {
-    stream.destroy();
-    logUnsent(open.options.log, open.call.method.path, error);
+    giveUp(stream, open, error);
   }
 }
 
@@ -129,6 +128,19 @@ async function* beforeRest(
 ): AsyncIterable<Uint8Array> {
   yield* chunks;
   yield* rest.iterator({ destroyOnReturn: false });
+}
+
+function sendTrailer(stream: ServerHttp2Stream, open: Open, trailer: OutgoingHttpHeaders): void {
+  try {
+    stream.sendTrailers(trailer);
+  } catch (error) {
+    giveUp(stream, open, error);
+  }
+}
+
+function giveUp(stream: ServerHttp2Stream, { call, options }: Open, error: unknown): void {
+  stream.destroy();
+  logUnsent(options.log, call.method.path, error);
 }
 
 function send(stream: ServerHttp2Stream, open: Open, { status, header, body, trailer }: Answer): void {

@@ -1,0 +1,46 @@
+import type { ClientHttp2Session, IncomingHttpHeaders } from "node:http2";
+
+/** A request as it is written, well-formed or not. */
+export interface RawRequest {
+  headers: Record<string, string>;
+  /** DATA frames; none: the request ends with its head. */
+  body?: readonly Uint8Array[];
+  /** Whether the client never ends its request. */
+  open?: boolean;
+}
+
+/** Everything of an answer that a client sees. */
+export interface RawAnswer {
+  headers: IncomingHttpHeaders;
+  /** Base64. */
+  body: string;
+  trailers: IncomingHttpHeaders;
+}
+
+/** Sends a request by POST over HTTP/2. */
+export function exchange(
+  session: ClientHttp2Session,
+  { headers, body = [], open }: RawRequest,
+): Promise<RawAnswer> {
+  return new Promise((resolve, reject) => {
+    const noBody = body.length === 0 && open !== true;
+    const stream = session.request({ ":method": "POST", ...headers }, { endStream: noBody });
+    const answer: RawAnswer = { headers: {}, body: "", trailers: {} };
+    const chunks: Buffer[] = [];
+    stream.on("response", (received) => {
+      answer.headers = received;
+    });
+    stream.on("trailers", (received) => {
+      answer.trailers = received;
+    });
+    stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+    stream.on("end", () => {
+      answer.body = Buffer.concat(chunks).toString("base64");
+      resolve(answer);
+      stream.close();
+    });
+    stream.on("error", reject);
+    for (const chunk of body) stream.write(chunk);
+    if (!noBody && open !== true) stream.end();
+  });
+}
