@@ -31,6 +31,18 @@ const settings = defineSettings({
     help: "tasks below one root that have not ended",
     group: "Tasks",
   },
+  tasksRetention: {
+    type: "duration",
+    default: "720h",
+    help: "how long a task is kept whole after its end",
+    group: "Tasks",
+  },
+  tasksTombstoneRetention: {
+    type: "duration",
+    default: "1440h",
+    help: "how long it is known after that that it was there",
+    group: "Tasks",
+  },
   tasksContextMemory: {
     type: "int",
     default: 67_108_864,
@@ -55,6 +67,8 @@ export const tasks = defineService({
         maxOpen: settings.tasksMaxOpenInTree,
       },
       contextMemoryBytes: settings.tasksContextMemory,
+      retentionMs: settings.tasksRetention,
+      tombstoneMs: settings.tasksTombstoneRetention,
     });
     return {
       routes(router) {

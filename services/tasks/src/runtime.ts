@@ -5,8 +5,10 @@ import { ContextMemory } from "./context-memory.ts";
 import { connectDependencies } from "./dependencies.ts";
 import { Engine } from "./engine.ts";
 import type { TasksContext } from "./handlers/context.ts";
+import { Purger } from "./purger.ts";
 import { RevocationFollower } from "./revocations.ts";
 import type { TreeLimits } from "./rules/tree.ts";
+import { SharedReads } from "./shared-reads.ts";
 import { MIGRATIONS } from "./store/migrations.ts";
 import { Timekeeper } from "./timekeeper.ts";
 import { ASSIGNMENT_TOPIC, TASK_TOPIC, WakeUps } from "./wake-ups.ts";
@@ -15,6 +17,7 @@ import { ASSIGNMENT_TOPIC, TASK_TOPIC, WakeUps } from "./wake-ups.ts";
 export interface Runtime {
   readonly context: TasksContext;
   readonly timekeeper: Timekeeper;
+  readonly purger: Purger;
   /** Ends background work and closes the store. */
   close(): Promise<void>;
 }
@@ -29,12 +32,16 @@ export interface RuntimeSettings {
   readonly treeLimits: TreeLimits;
   /** Bytes of contexts that may not be persisted, held in memory at most. */
   readonly contextMemoryBytes: number;
+  /** How long a task is kept whole after its end, milliseconds. */
+  readonly retentionMs: number;
+  /** How long it is known after that that it was there, milliseconds. */
+  readonly tombstoneMs: number;
 }
 
 /** Opens the engine on the files of `dataDir`. */
 export async function openRuntime(
   deps: ServiceDeps,
-  { pollMs, treeLimits, contextMemoryBytes }: RuntimeSettings,
+  { pollMs, treeLimits, contextMemoryBytes, retentionMs, tombstoneMs }: RuntimeSettings,
 ): Promise<Runtime> {
   const { log, clock, timers, bus, authority, stopping } = deps;
   const store = await openStore({
@@ -54,6 +61,14 @@ export async function openRuntime(
     maxBytes: contextMemoryBytes,
     maxContexts: MAX_CONTEXTS_IN_MEMORY,
   });
+  const reads = new SharedReads({
+    read: (taskId, after, limit) => engine.events(taskId, after, limit),
+    wakeUps: taskWakeUps,
+    clock,
+    maxAgeMs: pollMs / 2,
+  });
+  const purger = new Purger({ store, clock, timers, log, retentionMs, tombstoneMs });
+  purger.start();
   timekeeper.start();
   follower.start();
   return {
@@ -68,11 +83,13 @@ export async function openRuntime(
       pollMs,
       treeLimits,
       contextMemory,
+      reads,
       stopping,
     },
     timekeeper,
+    purger,
     async close() {
-      await Promise.all([timekeeper.close(), follower.close()]);
+      await Promise.all([timekeeper.close(), follower.close(), purger.close()]);
       engine.close();
       contextMemory.close();
       taskWakeUps.close();

@@ -6,30 +6,48 @@ export const TASK_TOPIC = "tasks";
 /** Wakes the workers of an agent; the key is the agent's id. */
 export const ASSIGNMENT_TOPIC = "assignments";
 
+interface Waiting {
+  readonly listeners: Set<() => void>;
+  version: number;
+}
+
 /** Wake-ups of one topic, by key: a wake-up costs what its own listeners cost, however many others wait. */
 export class WakeUps {
-  readonly #listeners = new Map<string, Set<() => void>>();
+  readonly #waiting = new Map<string, Waiting>();
   readonly #unsubscribe: () => void;
 
   constructor(bus: Bus, topic: string) {
     this.#unsubscribe = bus.subscribe(topic, (key) => {
-      if (key !== LOOK_AT_EVERYTHING) for (const listener of this.#listeners.get(key) ?? []) listener();
-      else for (const listeners of this.#listeners.values()) for (const listener of listeners) listener();
+      if (key !== LOOK_AT_EVERYTHING) wake(this.#waiting.get(key));
+      else for (const waiting of this.#waiting.values()) wake(waiting);
     });
+  }
+
+  /** Counts the wake-ups of a key while somebody listens, from 1; 0 while nobody does. */
+  version(key: string): number {
+    return this.#waiting.get(key)?.version ?? 0;
   }
 
   /** Calls `listener` at each wake-up of `key` until the answer is called. */
   on(key: string, listener: () => void): () => void {
-    const listeners = this.#listeners.get(key) ?? new Set();
-    this.#listeners.set(key, listeners.add(listener));
+    const waiting = this.#waiting.get(key) ?? { listeners: new Set(), version: 1 };
+    waiting.listeners.add(listener);
+    this.#waiting.set(key, waiting);
     return () => {
-      listeners.delete(listener);
-      if (listeners.size === 0 && this.#listeners.get(key) === listeners) this.#listeners.delete(key);
+      waiting.listeners.delete(listener);
+      if (waiting.listeners.size === 0 && this.#waiting.get(key) === waiting) this.#waiting.delete(key);
     };
   }
 
   close(): void {
     this.#unsubscribe();
-    this.#listeners.clear();
+    this.#waiting.clear();
   }
+}
+
+function wake(waiting: Waiting | undefined): void {
+  if (waiting === undefined) return;
+  // Before the listeners, so that what they read is read anew.
+  waiting.version++;
+  for (const listener of waiting.listeners) listener();
 }

@@ -7,6 +7,7 @@ import type { Engine } from "../engine.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import type { TreeLimits } from "../rules/tree.ts";
 import { requireVisible, taskNotFound, type Viewer } from "../rules/visibility.ts";
+import type { SharedReads } from "../shared-reads.ts";
 import { findByExternalId } from "../store/task-rows.ts";
 import type { WakeUps } from "../wake-ups.ts";
 import type { WatchOptions } from "../watch.ts";
@@ -19,6 +20,8 @@ export interface TasksContext {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly taskWakeUps: WakeUps;
+  /** What watchers read. */
+  readonly reads: SharedReads;
   readonly assignmentWakeUps: WakeUps;
   readonly treeLimits: TreeLimits;
   readonly contextMemory: ContextMemory;
@@ -67,8 +70,8 @@ export async function findVisible(
 }
 
 export function watchOptions(tasks: TasksContext): WatchOptions {
-  const { engine, taskWakeUps: wakeUps, timers, pollMs, stopping } = tasks;
-  return { engine, wakeUps, timers, pollMs, stopping };
+  const { reads, taskWakeUps: wakeUps, timers, pollMs, stopping } = tasks;
+  return { reads, wakeUps, timers, pollMs, stopping };
 }
 
 /**

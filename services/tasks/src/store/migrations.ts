@@ -180,10 +180,20 @@ CREATE TABLE task_contexts (
 );
 `;
 
+const RETENTION = `
+ALTER TABLE tasks ADD COLUMN end_ms BIGINT;
+ALTER TABLE tasks ADD COLUMN purged BIGINT NOT NULL DEFAULT 0;
+UPDATE tasks SET end_ms = create_ms WHERE next_deadline_ms IS NULL;
+CREATE INDEX tasks_to_purge ON tasks (end_ms, task_id) WHERE end_ms IS NOT NULL AND purged = 0;
+CREATE INDEX tasks_to_forget ON tasks (end_ms, task_id) WHERE end_ms IS NOT NULL AND purged = 1;
+CREATE INDEX task_requests_by_task ON task_requests (task_id);
+`;
+
 /** The tables of the tasks service. Status 1 is TASK_STATUS_PENDING, 6 TASK_STATUS_IN_REVIEW. */
 export const MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "tasks", sql: TASKS },
   { id: 2, name: "interruptions", sql: INTERRUPTIONS },
   { id: 3, name: "trees", sql: TREES },
   { id: 4, name: "contexts", sql: CONTEXTS },
+  { id: 5, name: "retention", sql: RETENTION },
 ];

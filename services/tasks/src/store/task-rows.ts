@@ -1,5 +1,6 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Task, TaskSchema, type TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { fromTimestamp } from "@depute/core";
 import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
 import { nextDeadline } from "../rules/limits.ts";
 import type { Settlement, TaskRecord } from "../rules/record.ts";
@@ -108,7 +109,7 @@ export async function updateTask(tx: WriteTx, before: TaskRecord, after: TaskRec
   const { task, hold, settled } = after;
   const { changes } = await tx.run(
     `UPDATE tasks SET status = ?, last_sequence = ?, queued_ms = ?, epoch = ?, holder = ?, lease_expire_ms = ?,
-       attempt_deadline_ms = ?, settled_by = ?, settled_epoch = ?, next_deadline_ms = ?, task = ?
+       attempt_deadline_ms = ?, settled_by = ?, settled_epoch = ?, next_deadline_ms = ?, end_ms = ?, task = ?
      WHERE task_id = ? AND last_sequence = ? AND epoch = ?`,
     [
       task.status,
@@ -121,6 +122,7 @@ export async function updateTask(tx: WriteTx, before: TaskRecord, after: TaskRec
       settled?.by ?? null,
       settled?.epoch ?? null,
       nextDeadline(after)?.atMs ?? null,
+      task.endTime === undefined ? null : fromTimestamp(task.endTime),
       toBlob(task),
       task.id,
       before.task.lastSequence,

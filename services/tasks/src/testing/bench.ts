@@ -47,6 +47,9 @@ function identityOf(header: Headers) {
   return { principal, local: principal === "local" };
 }
 
+/** How long the bench keeps tasks whole, and then their tombstones. */
+export const DAY_MS = 86_400_000;
+
 /** The task engine without sockets, on a file of its own, with a clock that stands still. */
 export interface Bench {
   readonly clock: ManualClock;
@@ -94,6 +97,8 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
       pollMs: 1000,
       treeLimits: { maxDepth: 2, maxChildren: 2, maxOpen: 4 },
       contextMemoryBytes: 1000,
+      retentionMs: DAY_MS,
+      tombstoneMs: DAY_MS,
     });
     const routes = (router: ConnectRouter) => {
       router.service(TaskService, taskService(runtime.context));
