@@ -6,6 +6,7 @@ import { contextService } from "./handlers/context-service.ts";
 import { taskService } from "./handlers/task-service.ts";
 import { workerService } from "./handlers/worker-service.ts";
 import { openRuntime } from "./runtime.ts";
+import { openSessions, SessionService } from "./sessions/index.ts";
 
 const settings = defineSettings({
   tasksPollInterval: {
@@ -56,7 +57,7 @@ const settings = defineSettings({
 export const tasks = defineService({
   name: "tasks",
   settings,
-  descriptors: [TaskService, WorkerService, ContextService],
+  descriptors: [TaskService, WorkerService, ContextService, SessionService],
 
   async start(deps, settings) {
     const { context, close } = await openRuntime(deps, {
@@ -70,13 +71,17 @@ export const tasks = defineService({
       retentionMs: settings.tasksRetention,
       tombstoneMs: settings.tasksTombstoneRetention,
     });
+    const sessions = await openSessions(deps, settings.tasksPollInterval);
     return {
       routes(router) {
+        sessions.routes(router);
         router.service(TaskService, taskService(context));
         router.service(WorkerService, workerService(context));
         router.service(ContextService, contextService(context));
       },
-      close,
+      async close() {
+        await Promise.all([sessions.close(), close()]);
+      },
     };
   },
 });

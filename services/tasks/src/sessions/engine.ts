@@ -1,0 +1,210 @@
+import { advance, append, exportTranscript, idleSession, isTerminal, type Session } from "@depute/asp";
+import type { Bus } from "@depute/bus";
+import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
+import type { SessionState } from "@depute/contracts/asp/v0/session_pb";
+import type { Transcript } from "@depute/contracts/asp/v0/transcript_pb";
+import type { Clock } from "@depute/core";
+import { DeputeError, ErrorReason } from "@depute/core";
+import { nativeEngine } from "@depute/dct/native";
+import type { Store, WriteTx } from "@depute/store";
+import type { KnownAgent } from "./agents.ts";
+import { refused, sessionNotFound } from "./refusals.ts";
+import {
+  dueSessions,
+  earliestSessionDeadline,
+  findMessage,
+  insertMessage,
+  type MessageRow,
+  putParty,
+  putSession,
+  readMessages,
+  readPrincipals,
+  readSession,
+} from "./rows.ts";
+
+/** Wakes the watchers of a session; the key is its id. */
+export const SESSION_TOPIC = "sessions";
+
+/** Messages read at once for a transcript. */
+const EXPORT_BATCH = 500;
+
+/** A session with who may see it. */
+export interface KnownSession {
+  readonly session: Session;
+  /** By the agents' URIs. */
+  readonly principals: ReadonlyMap<string, string>;
+}
+
+export interface AppendedMessage {
+  readonly ordinal: number;
+  readonly state: SessionState;
+  /** The session now. */
+  readonly session: Session;
+}
+
+/** Keeps sessions: message and state in one transaction, wake-ups after it. */
+export class SessionEngine {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly #bus: Bus;
+
+  constructor({ store, bus, clock }: { store: Store; bus: Bus; clock: Clock }) {
+    this.store = store;
+    this.clock = clock;
+    this.#bus = bus;
+  }
+
+  /** The session as it is now, whether or not what time did to it is stored already. */
+  async find(sessionId: string): Promise<KnownSession | undefined> {
+    return this.store.read(async (tx) => {
+      const session = await readSession(tx, sessionId);
+      if (session === undefined) return undefined;
+      const principals = await readPrincipals(tx, sessionId);
+      return { session: advance(session, this.clock.now()), principals };
+    });
+  }
+
+  /** Opens a session by its first message; that of one that is there is an append like any other. */
+  async create(invitation: Envelope, agents: readonly KnownAgent[]): Promise<AppendedMessage> {
+    return this.#write(invitation, agents, async (tx) => {
+      const session = await readSession(tx, invitation.sessionId);
+      if (session === undefined) return idleSession(invitation.sessionId, this.clock.now());
+      throw new DeputeError(ErrorReason.SESSION_ID_TAKEN, "there is a session with this id", {
+        metadata: { session: invitation.sessionId },
+      });
+    });
+  }
+
+  /**
+   * Appends a message. Its place is decided here: of two that name the same newest message the second is refused.
+   *
+   * @throws DeputeError as refused, SESSION_NOT_FOUND
+   */
+  async append(envelope: Envelope, agents: readonly KnownAgent[]): Promise<AppendedMessage> {
+    return this.#write(envelope, agents, async (tx) => {
+      const session = await readSession(tx, envelope.sessionId);
+      if (session === undefined) throw sessionNotFound(envelope.sessionId);
+      return session;
+    });
+  }
+
+  async #write(
+    envelope: Envelope,
+    agents: readonly KnownAgent[],
+    read: (tx: WriteTx) => Promise<Session>,
+  ): Promise<AppendedMessage> {
+    const { sessionId, messageId } = envelope;
+    return this.store
+      .write(async (tx) => {
+        const known = await this.#repeated(tx, envelope);
+        if (known !== undefined) return known;
+        const nowMs = this.clock.now();
+        const before = await read(tx);
+        const result = append(before, envelope, {
+          nowMs,
+          engine: nativeEngine,
+          agent: (agentId) => agents.find((agent) => agent.agentId === agentId),
+          // A message of this id would have been found above.
+          hasMessage: () => false,
+        });
+        if (!result.ok) throw refused(result.refusal, result.session);
+        const { session, ordinal } = result;
+        await insertMessage(tx, sessionId, { ordinal, receiveMs: nowMs, state: session.state, envelope });
+        await putSession(tx, session);
+        for (const { agentId, principal } of agents) {
+          if (session.parties.some((party) => party.agentId === agentId)) {
+            await putParty(tx, session, agentId, principal);
+          }
+        }
+        this.#wakeAfter(tx, sessionId);
+        return { ordinal, state: session.state, session };
+      })
+      .catch((error: unknown) => {
+        if (error instanceof DeputeError) error.metadata.message = messageId;
+        throw error;
+      });
+  }
+
+  /** The first answer to a message that comes again; another one of the same id is refused. */
+  async #repeated(
+    tx: WriteTx,
+    { sessionId, messageId, integrity }: Envelope,
+  ): Promise<AppendedMessage | undefined> {
+    const row = await findMessage(tx, sessionId, messageId);
+    if (row === undefined) return undefined;
+    const session = await readSession(tx, sessionId);
+    if (session === undefined) throw sessionNotFound(sessionId);
+    if (row.hash !== integrity?.hash) {
+      throw new DeputeError(ErrorReason.SESSION_MESSAGE_ID_TAKEN, "another message has this id", {
+        metadata: { code: "duplicate_message", session: sessionId },
+      });
+    }
+    return { ordinal: row.ordinal, state: row.state as SessionState, session };
+  }
+
+  /** Messages after a place; one without a message tells that the session has ended by time. */
+  async messages(sessionId: string, after: number, limit: number): Promise<(MessageRow | Ending)[]> {
+    return this.store.read(async (tx) => {
+      const rows: (MessageRow | Ending)[] = await readMessages(tx, sessionId, after, limit);
+      if (rows.length >= limit) return rows;
+      const session = await readSession(tx, sessionId);
+      const endsAt = (session?.messageCount ?? 0) + 1;
+      const isByTime = session?.endMs !== undefined && session.end !== undefined && BY_TIME.has(session.end);
+      if (session !== undefined && isByTime && after < endsAt)
+        rows.push({ ordinal: endsAt, state: session.state });
+      return rows;
+    });
+  }
+
+  async transcript({ sessionId }: Session): Promise<Transcript> {
+    return this.store.read(async (tx) => {
+      const session = await readSession(tx, sessionId);
+      if (session === undefined) throw sessionNotFound(sessionId);
+      const entries: MessageRow[] = [];
+      while (entries.length < session.messageCount) {
+        entries.push(...(await readMessages(tx, sessionId, entries.length, EXPORT_BATCH)));
+      }
+      return exportTranscript(session, entries, this.clock.now());
+    });
+  }
+
+  /** Stores what time did to sessions. @returns whether there may be more */
+  async applyTime(limit: number): Promise<boolean> {
+    const nowMs = this.clock.now();
+    const due = await this.store.read((tx) => dueSessions(tx, nowMs, limit));
+    if (due.length === 0) return false;
+    await this.store.write(async (tx) => {
+      for (const sessionId of due) {
+        const session = await readSession(tx, sessionId);
+        if (session === undefined) continue;
+        const later = advance(session, nowMs);
+        await putSession(tx, later);
+        if (isTerminal(later.state)) this.#wakeAfter(tx, sessionId);
+      }
+    });
+    return due.length >= limit;
+  }
+
+  async earliestDeadline(): Promise<number | undefined> {
+    return this.store.read(earliestSessionDeadline);
+  }
+
+  #wakeAfter(tx: WriteTx, sessionId: string): void {
+    tx.afterCommit(() => this.#bus.publish(SESSION_TOPIC, sessionId));
+  }
+}
+
+/** The end of a session that no message brought. */
+export interface Ending {
+  /** One more than the last message's. */
+  readonly ordinal: number;
+  readonly state: SessionState;
+  readonly envelope?: undefined;
+}
+
+const BY_TIME: ReadonlySet<NonNullable<Session["end"]>> = new Set([
+  "invitation_timeout",
+  "idle",
+  "expired",
+  "close_grace",
+]);

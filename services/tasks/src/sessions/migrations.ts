@@ -1,0 +1,35 @@
+import type { Migration } from "@depute/store";
+
+const SESSIONS = `
+CREATE TABLE sessions (
+  session_id TEXT PRIMARY KEY,
+  create_ms BIGINT NOT NULL,
+  deadline_ms BIGINT,
+  session TEXT NOT NULL
+);
+CREATE INDEX sessions_by_deadline ON sessions (deadline_ms, session_id) WHERE deadline_ms IS NOT NULL;
+
+CREATE TABLE session_parties (
+  session_id TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  principal TEXT NOT NULL,
+  create_ms BIGINT NOT NULL,
+  PRIMARY KEY (session_id, agent_id)
+);
+CREATE INDEX session_parties_by_agent ON session_parties (agent_id, create_ms, session_id);
+
+CREATE TABLE session_messages (
+  session_id TEXT NOT NULL,
+  ordinal BIGINT NOT NULL,
+  message_id TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  receive_ms BIGINT NOT NULL,
+  state BIGINT NOT NULL,
+  envelope BLOB NOT NULL,
+  PRIMARY KEY (session_id, ordinal)
+);
+CREATE UNIQUE INDEX session_messages_by_id ON session_messages (session_id, message_id);
+`;
+
+/** The tables of ASP sessions, in a file of their own: appending a message waits for no task. */
+export const SESSION_MIGRATIONS: readonly Migration[] = [{ id: 1, name: "sessions", sql: SESSIONS }];

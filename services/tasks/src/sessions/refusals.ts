@@ -1,0 +1,68 @@
+import { REFUSALS, type Refusal, type RefusalCode, type Session } from "@depute/asp";
+import { SessionStateSchema } from "@depute/contracts/asp/v0/session_pb";
+import { DeputeError, ErrorReason, invalid } from "@depute/core";
+
+const {
+  SESSION_HEAD_MOVED,
+  SESSION_STATE_CONFLICT,
+  SESSION_INTEGRITY_VIOLATION,
+  SESSION_NOT_ALLOWED,
+  SESSION_MESSAGE_ID_TAKEN,
+  LIMIT_EXCEEDED,
+  INVALID_REQUEST,
+  AGENT_NOT_FOUND,
+} = ErrorReason;
+
+/** The reason with which each of the protocol's refusals travels. */
+export const REASONS: Readonly<Record<RefusalCode, ErrorReason>> = {
+  malformed: INVALID_REQUEST,
+  unsupported_version: INVALID_REQUEST,
+  wrong_session: INVALID_REQUEST,
+  unknown_agent: AGENT_NOT_FOUND,
+  not_a_participant: SESSION_NOT_ALLOWED,
+  wrong_hash: SESSION_INTEGRITY_VIOLATION,
+  bad_signature: SESSION_INTEGRITY_VIOLATION,
+  duplicate_message: SESSION_MESSAGE_ID_TAKEN,
+  head_moved: SESSION_HEAD_MOVED,
+  wrong_sequence: SESSION_STATE_CONFLICT,
+  clock_skew: SESSION_STATE_CONFLICT,
+  organization_mismatch: SESSION_NOT_ALLOWED,
+  trust_mismatch: SESSION_NOT_ALLOWED,
+  insufficient_trust: SESSION_NOT_ALLOWED,
+  session_ended: SESSION_STATE_CONFLICT,
+  wrong_state: SESSION_STATE_CONFLICT,
+  closing: SESSION_STATE_CONFLICT,
+  wrong_party: SESSION_NOT_ALLOWED,
+  authority_exceeded: SESSION_NOT_ALLOWED,
+  performative_not_allowed: SESSION_NOT_ALLOWED,
+  unknown_reference: SESSION_STATE_CONFLICT,
+  reference_closed: SESSION_STATE_CONFLICT,
+  expired: SESSION_STATE_CONFLICT,
+  id_taken: SESSION_MESSAGE_ID_TAKEN,
+  unknown_party: SESSION_STATE_CONFLICT,
+  already_participant: SESSION_STATE_CONFLICT,
+  limit_exceeded: LIMIT_EXCEEDED,
+};
+
+/** A refusal of the protocol as one of the platform. */
+export function refused({ code, detail }: Refusal, session: Session): DeputeError {
+  const { family, retryable } = REFUSALS[code];
+  const state = SessionStateSchema.value[session.state]?.localName ?? "";
+  const metadata: Record<string, string> = {
+    code,
+    family,
+    retryable: String(retryable),
+    session: session.sessionId,
+    state,
+    head: session.lastHash,
+  };
+  if (REASONS[code] === LIMIT_EXCEEDED) metadata.limit = "session";
+  const violations = REASONS[code] === INVALID_REQUEST ? invalid("envelope", detail).violations : [];
+  return new DeputeError(REASONS[code], detail, { metadata, violations });
+}
+
+export function sessionNotFound(sessionId: string): DeputeError {
+  return new DeputeError(ErrorReason.SESSION_NOT_FOUND, "no such session", {
+    metadata: { session: sessionId },
+  });
+}

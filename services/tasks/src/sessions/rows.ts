@@ -1,0 +1,145 @@
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { nextDeadlineMs, type Session } from "@depute/asp";
+import { type Envelope, EnvelopeSchema } from "@depute/contracts/asp/v0/envelope_pb";
+import type { SessionState } from "@depute/contracts/asp/v0/session_pb";
+import type { ReadTx, WriteTx } from "@depute/store";
+
+/** A message as it is stored. */
+export interface MessageRow {
+  readonly ordinal: number;
+  readonly receiveMs: number;
+  /** The session's state after it. */
+  readonly state: SessionState;
+  readonly envelope: Envelope;
+}
+
+export async function readSession(tx: ReadTx, sessionId: string): Promise<Session | undefined> {
+  const row = await tx.get<{ session: string }>("SELECT session FROM sessions WHERE session_id = ?", [
+    sessionId,
+  ]);
+  return row && (JSON.parse(row.session) as Session);
+}
+
+export async function putSession(tx: WriteTx, session: Session): Promise<void> {
+  await tx.run(
+    `INSERT INTO sessions (session_id, create_ms, deadline_ms, session) VALUES (?, ?, ?, ?)
+     ON CONFLICT (session_id) DO UPDATE SET deadline_ms = excluded.deadline_ms, session = excluded.session`,
+    [session.sessionId, session.createMs, nextDeadlineMs(session) ?? null, JSON.stringify(session)],
+  );
+}
+
+/** Who may see a session: the principals of everyone who takes part or did. */
+export async function readPrincipals(tx: ReadTx, sessionId: string): Promise<Map<string, string>> {
+  const rows = await tx.all<{ agent_id: string; principal: string }>(
+    "SELECT agent_id, principal FROM session_parties WHERE session_id = ?",
+    [sessionId],
+  );
+  return new Map(rows.map(({ agent_id, principal }) => [agent_id, principal]));
+}
+
+export async function putParty(
+  tx: WriteTx,
+  { sessionId, createMs }: Session,
+  agentId: string,
+  principal: string,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO session_parties (session_id, agent_id, principal, create_ms) VALUES (?, ?, ?, ?)
+     ON CONFLICT (session_id, agent_id) DO NOTHING`,
+    [sessionId, agentId, principal, createMs],
+  );
+}
+
+/** A position in the list of an agent's sessions. */
+export interface SessionPosition {
+  readonly createMs: number;
+  readonly sessionId: string;
+}
+
+/** Sessions of an agent, newest first. */
+export async function listSessions(
+  tx: ReadTx,
+  agentId: string,
+  after: SessionPosition | undefined,
+  limit: number,
+): Promise<Session[]> {
+  const from = after ?? { createMs: Number.MAX_SAFE_INTEGER, sessionId: "" };
+  const rows = await tx.all<{ session: string }>(
+    `SELECT s.session FROM session_parties p JOIN sessions s ON s.session_id = p.session_id
+     WHERE p.agent_id = ? AND (p.create_ms < ? OR (p.create_ms = ? AND p.session_id < ?))
+     ORDER BY p.create_ms DESC, p.session_id DESC LIMIT ?`,
+    [agentId, from.createMs, from.createMs, from.sessionId, limit],
+  );
+  return rows.map(({ session }) => JSON.parse(session) as Session);
+}
+
+interface StoredMessage {
+  ordinal: number;
+  receive_ms: number;
+  state: number;
+  envelope: Uint8Array;
+}
+
+function toRow({ ordinal, receive_ms, state, envelope }: StoredMessage): MessageRow {
+  return {
+    ordinal,
+    receiveMs: receive_ms,
+    state: state as SessionState,
+    envelope: fromBinary(EnvelopeSchema, envelope),
+  };
+}
+
+export async function readMessages(
+  tx: ReadTx,
+  sessionId: string,
+  after: number,
+  limit: number,
+): Promise<MessageRow[]> {
+  const rows = await tx.all<StoredMessage>(
+    `SELECT ordinal, receive_ms, state, envelope FROM session_messages
+     WHERE session_id = ? AND ordinal > ? ORDER BY ordinal LIMIT ?`,
+    [sessionId, after, limit],
+  );
+  return rows.map(toRow);
+}
+
+export async function findMessage(tx: ReadTx, sessionId: string, messageId: string) {
+  return tx.get<{ ordinal: number; hash: string; state: number }>(
+    "SELECT ordinal, hash, state FROM session_messages WHERE session_id = ? AND message_id = ?",
+    [sessionId, messageId],
+  );
+}
+
+export async function insertMessage(tx: WriteTx, sessionId: string, row: MessageRow): Promise<void> {
+  const { ordinal, receiveMs, state, envelope } = row;
+  await tx.run(
+    `INSERT INTO session_messages (session_id, ordinal, message_id, hash, receive_ms, state, envelope)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    [
+      sessionId,
+      ordinal,
+      envelope.messageId,
+      envelope.integrity?.hash ?? "",
+      receiveMs,
+      state,
+      toBinary(EnvelopeSchema, envelope),
+    ],
+  );
+}
+
+/** Ids of sessions to which time has done something. */
+export async function dueSessions(tx: ReadTx, nowMs: number, limit: number): Promise<string[]> {
+  const rows = await tx.all<{ session_id: string }>(
+    `SELECT session_id FROM sessions WHERE deadline_ms IS NOT NULL AND deadline_ms <= ?
+     ORDER BY deadline_ms, session_id LIMIT ?`,
+    [nowMs, limit],
+  );
+  return rows.map(({ session_id }) => session_id);
+}
+
+export async function earliestSessionDeadline(tx: ReadTx): Promise<number | undefined> {
+  const row = await tx.get<{ deadline_ms: number }>(
+    "SELECT deadline_ms FROM sessions WHERE deadline_ms IS NOT NULL ORDER BY deadline_ms LIMIT 1",
+  );
+  return row?.deadline_ms;
+}

@@ -1,0 +1,204 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { isTerminal, recipientOf, type Session, verifyTranscript, viewOf } from "@depute/asp";
+import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
+import { type TranscriptEntry, TranscriptEntrySchema } from "@depute/contracts/asp/v0/transcript_pb";
+import type { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
+import {
+  type Clock,
+  DeputeError,
+  decodePageToken,
+  ErrorReason,
+  encodePageToken,
+  formatTime,
+  invalid,
+  pageSize,
+  type Timers,
+} from "@depute/core";
+import { nativeEngine } from "@depute/dct/native";
+import { type Authority, follow, type Identity, linkSignals, mayActFor, ownOptions } from "@depute/service";
+import type { WakeUps } from "../wake-ups.ts";
+import { type Agents, agentNotFound, type KnownAgent } from "./agents.ts";
+import type { Ending, KnownSession, SessionEngine } from "./engine.ts";
+import { sessionNotFound } from "./refusals.ts";
+import { listSessions, type MessageRow } from "./rows.ts";
+
+export interface SessionsContext {
+  readonly engine: SessionEngine;
+  readonly agents: Agents;
+  readonly authority: Authority;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly wakeUps: WakeUps;
+  /** Milliseconds between looks of a stream that nothing wakes. */
+  readonly pollMs: number;
+  /** Aborts when the process drains. */
+  readonly stopping: AbortSignal;
+}
+
+/** Messages that a watcher holds in memory at once. */
+const WATCH_BATCH = 32;
+
+/** What agents in sessions call. */
+export function sessionService(sessions: SessionsContext): ServiceImpl<typeof SessionService> {
+  const { engine, agents, authority, clock } = sessions;
+
+  /** Agents that a message brings in. */
+  const newcomers = async (uris: readonly string[], context: HandlerContext): Promise<KnownAgent[]> => {
+    const found = await Promise.all(uris.map((uri) => agents.find(uri, ownOptions(context, clock))));
+    return found.filter((agent) => agent !== undefined);
+  };
+
+  return {
+    async createSession({ invitation }, context) {
+      const envelope = required(invitation, "invitation");
+      const identity = await authority.identify(context);
+      const sender = senderOf(envelope);
+      const known = await newcomers([...new Set([sender, recipientOf(envelope) ?? sender])], context);
+      requireSpeaker(identity, known.find(({ agentId }) => agentId === sender)?.principal, sender);
+      const { session } = await engine.create(envelope, known);
+      return { session: viewOf(session) };
+    },
+
+    async appendMessage(request, context) {
+      const envelope = required(request.envelope, "envelope");
+      const identity = await authority.identify(context);
+      const { principals } = await visible(sessions, identity, envelope.sessionId);
+      const sender = senderOf(envelope);
+      const own = principals.get(sender);
+      if (own !== undefined) requireSpeaker(identity, own, sender);
+      const body = envelope.content?.body?.kind;
+      const target = body?.case === "delegate" ? [body.value.targetAgent] : [];
+      const { ordinal, state, session } = await engine.append(envelope, await newcomers(target, context));
+      return { ordinal, state, lastHash: session.lastHash };
+    },
+
+    async getSession({ sessionId }, context) {
+      const { session } = await visible(sessions, await authority.identify(context), sessionId);
+      return { session: viewOf(session) };
+    },
+
+    async listSessions({ agentId, pageSize: size, pageToken }, context) {
+      const identity = await authority.identify(context);
+      const agent = await agents.find(agentId, ownOptions(context, clock));
+      if (agent === undefined) throw agentNotFound(agentId);
+      requireSpeaker(identity, agent.principal, agentId);
+      const [createMs, sessionId] = decodePageToken(pageToken, { agentId }) ?? [];
+      const after =
+        typeof createMs === "number" && typeof sessionId === "string" ? { createMs, sessionId } : undefined;
+      const limit = pageSize(size);
+      const found = await engine.store.read((tx) => listSessions(tx, agentId, after, limit + 1));
+      const page = found.slice(0, limit);
+      const last = found.length > limit ? page.at(-1) : undefined;
+      return {
+        sessions: page.map((session) => viewOf(session, false)),
+        nextPageToken:
+          last === undefined ? "" : encodePageToken([last.createMs, last.sessionId], { agentId }),
+      };
+    },
+
+    async listMessages({ sessionId, afterOrdinal, pageSize: size }, context) {
+      const { session } = await visible(sessions, await authority.identify(context), sessionId);
+      const rows = await engine.messages(sessionId, afterOrdinal, pageSize(size));
+      const entries = rows.flatMap((row) => entryOf(row) ?? []);
+      const last = entries.at(-1)?.ordinal ?? 0;
+      return { entries, nextAfterOrdinal: last > 0 && last < session.messageCount ? last : 0 };
+    },
+
+    async *watchSession({ sessionId, afterOrdinal }, context) {
+      const { session } = await visible(sessions, await authority.identify(context), sessionId);
+      if (afterOrdinal > session.messageCount) {
+        throw invalid("after_ordinal", `is beyond the newest message, which is ${session.messageCount}`);
+      }
+      for await (const row of watch(sessions, session, afterOrdinal, context)) {
+        const entry = entryOf(row);
+        yield { state: row.state, ...(entry === undefined ? {} : { entry }) };
+      }
+    },
+
+    async exportTranscript({ sessionId }, context) {
+      const { session } = await visible(sessions, await authority.identify(context), sessionId);
+      return { transcript: await engine.transcript(session) };
+    },
+
+    async verifyTranscript({ transcript }, context) {
+      await authority.identify(context);
+      const verdict = verifyTranscript(required(transcript, "transcript"), { engine: nativeEngine });
+      const { state } = verdict.session;
+      if (verdict.ok) return { valid: true, state };
+      const { code, detail, ordinal } = verdict;
+      return { valid: false, state, code, detail, ordinal };
+    },
+  };
+}
+
+/** The messages of a session after a place, then live ones, until it ends. */
+async function* watch(
+  { engine, wakeUps, timers, pollMs, stopping }: SessionsContext,
+  { sessionId, state, messageCount, end }: Session,
+  after: number,
+  context: Pick<HandlerContext, "signal">,
+): AsyncGenerator<MessageRow | Ending, void, undefined> {
+  if (
+    isTerminal(state) &&
+    after === messageCount &&
+    (end === "closed" || end === "rejected" || end === "withdrawn")
+  ) {
+    return;
+  }
+  const link = linkSignals(context.signal, stopping);
+  try {
+    yield* follow({
+      read: (position, limit) => engine.messages(sessionId, position, limit),
+      position: ({ ordinal }) => ordinal,
+      after,
+      wake: (listener) => wakeUps.on(sessionId, listener),
+      pollMs,
+      timers,
+      signal: link.signal,
+      done: (row) => isTerminal(row.state),
+      batch: WATCH_BATCH,
+    });
+  } finally {
+    link.release();
+  }
+}
+
+/**
+ * A session that the caller takes part in.
+ *
+ * @throws DeputeError SESSION_NOT_FOUND
+ */
+async function visible(
+  { engine }: SessionsContext,
+  identity: Identity,
+  sessionId: string,
+): Promise<KnownSession> {
+  const known = await engine.find(sessionId);
+  const isParticipant = [...(known?.principals.values() ?? [])].some((one) => mayActFor(identity, one));
+  if (known === undefined || !isParticipant) throw sessionNotFound(sessionId);
+  return known;
+}
+
+function requireSpeaker(identity: Identity, principal: string | undefined, agentId: string): void {
+  if (principal === undefined) throw agentNotFound(agentId);
+  if (mayActFor(identity, principal)) return;
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller may not speak for this agent", {
+    metadata: { agent: agentId },
+  });
+}
+
+function entryOf(row: MessageRow | Ending): TranscriptEntry | undefined {
+  if (row.envelope === undefined) return undefined;
+  const { ordinal, envelope } = row;
+  return create(TranscriptEntrySchema, { ordinal, receivedAt: formatTime(row.receiveMs), envelope });
+}
+
+function senderOf({ sender }: Envelope): string {
+  return sender?.agentId ?? "";
+}
+
+function required<T>(value: T | undefined, field: string): T {
+  if (value === undefined) throw invalid(field, "is required");
+  return value;
+}

@@ -1,0 +1,158 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { create, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import { type Client, createClient } from "@connectrpc/connect";
+import { seal } from "@depute/asp";
+import { createBus } from "@depute/bus";
+import { MODULE_NAMES, MODULES } from "@depute/cli";
+import { type Envelope, EnvelopeSchema, type Performative } from "@depute/contracts/asp/v0/envelope_pb";
+import type { Session } from "@depute/contracts/asp/v0/session_pb";
+import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
+import { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
+import { encodeBase64Url, newId } from "@depute/core";
+import { nativeEngine } from "@depute/dct/native";
+import { createGrpcJsTransport } from "@depute/grpc-js";
+import {
+  type CommonSettings,
+  commonSettings,
+  createLogger,
+  hostServices,
+  mergeSettings,
+  readSettings,
+} from "@depute/service";
+import { decode } from "@depute/wire";
+
+/** The whole platform in this process, behind its gateway. */
+export async function startPlatform() {
+  const dataDir = mkdtempSync(join(tmpdir(), "depute-asp-"));
+  const table = mergeSettings(commonSettings, ...MODULE_NAMES.map((name) => MODULES[name].settings));
+  const ports = MODULE_NAMES.flatMap((name) => [`--${name}-port`, "0"]);
+  const settings = readSettings(table, [...ports, "--data-dir", dataDir], { name: "test" }) as CommonSettings;
+  const bus = createBus({
+    onError: (error) => {
+      throw error;
+    },
+  });
+  const running = await hostServices({
+    modules: MODULE_NAMES.map((name) => ({ module: MODULES[name], settings, listen: name === "gateway" })),
+    common: settings,
+    bus,
+    log: createLogger({ level: process.env.DEPUTE_TEST_LOG ?? "silent", name: "test" }),
+  });
+  const url = running.urls.gateway ?? "";
+  // A foreign client: it shares no code with what it calls.
+  const transport = createGrpcJsTransport(new URL(url).host);
+  return {
+    url,
+    agents: createClient(AgentService, transport),
+    trust: createClient(TrustService, transport),
+    sessions: createClient(SessionService, transport),
+    async stop() {
+      transport.close();
+      await running.stop();
+      await bus.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+export type Platform = Awaited<ReturnType<typeof startPlatform>>;
+
+/** An agent with its key, whose signatures nobody else can make. */
+export interface Agent {
+  readonly uri: string;
+  readonly orgId: string;
+  readonly seed: Uint8Array;
+  readonly key: string;
+}
+
+export function agent(uri: string, orgId: string): Agent {
+  const seed = nativeEngine.sha256(new TextEncoder().encode(`fixture ${uri}`));
+  return { uri, orgId, seed, key: encodeBase64Url(nativeEngine.publicKey(seed)) };
+}
+
+export const ALPHA = agent("agent://acme.com/procurement/alpha-buyer", "org_acme");
+export const BETA = agent("agent://softwarecorp.io/sales/beta-vendor", "org_softwarecorp");
+export const GAMMA = agent("agent://verifyco.com/compliance/gamma-auditor", "org_verifyco");
+
+/** Registers an agent with its ASP card. */
+export async function register({ agents, trust }: Platform, { uri, key }: Agent): Promise<void> {
+  const id = uri.slice(uri.lastIndexOf("/") + 1);
+  await agents.registerAgent({
+    requestId: newId(),
+    agent: {
+      id,
+      version: "1.0.0",
+      principal: key,
+      card: {
+        agentId: uri,
+        name: id,
+        capabilities: { values: ["provision.software"] },
+        signingPublicKey: { kty: "OKP", crv: "Ed25519", x: key },
+      },
+    },
+  });
+  const { overall } = await trust.getTrust({ agentId: id });
+  // Messages state a score with one decimal.
+  scores.set(uri, Math.round((overall?.score ?? 0) * 10) / 10);
+}
+
+/** What the registry says of each agent before it comes. */
+const scores = new Map<string, number>();
+
+/** One way to reach sessions: HTTP or gRPC. */
+export interface Wire {
+  open(invitation: Envelope): Promise<Session>;
+  append(envelope: Envelope): Promise<{ ordinal: number }>;
+  get(sessionId: string): Promise<Session>;
+}
+
+export function overGrpc(sessions: Client<typeof SessionService>): Wire {
+  const whole = (session: Session | undefined): Session => {
+    if (session === undefined) throw new Error("the answer has no session");
+    return session;
+  };
+  return {
+    open: async (invitation) => whole((await sessions.createSession({ invitation })).session),
+    append: (envelope) => sessions.appendMessage({ envelope }),
+    get: async (sessionId) => whole((await sessions.getSession({ sessionId })).session),
+  };
+}
+
+/** A signed message, in its place after what the session has. */
+export function write(
+  { uri, orgId, seed }: Agent,
+  performative: keyof typeof Performative,
+  body: JsonObject,
+  session: Session | { sessionId: string },
+  recipient?: string,
+): Envelope {
+  const known = "participants" in session ? session : undefined;
+  const me = known?.participants.find(({ agentId }) => agentId === uri);
+  const document: JsonValue = {
+    version: "asp/0.1",
+    messageId: newId(),
+    sessionId: session.sessionId,
+    sequenceNumber: Number(me?.nextSequenceNumber ?? 0n),
+    timestamp: new Date().toISOString(),
+    sender: {
+      agentId: uri,
+      orgId,
+      trustScore: me?.trustScore ?? scores.get(uri) ?? 0,
+      dpopProof: "e30.e30.e30",
+    },
+    ...(recipient === undefined ? {} : { recipient }),
+    performative,
+    content: { mimeType: "application/asp+json", body },
+    integrity: {
+      hash: `sha256:${"0".repeat(64)}`,
+      previousHash: known?.lastHash ?? `sha256:${"0".repeat(64)}`,
+      signature: `ed25519:${"0".repeat(128)}`,
+    },
+  };
+  const decoded = decode(EnvelopeSchema, document);
+  if (!decoded.ok) throw new Error(`${decoded.error.path}: ${decoded.error.message}`);
+  return seal(nativeEngine, create(EnvelopeSchema, decoded.message), seed);
+}

@@ -1,0 +1,156 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import { verifyTranscript } from "@depute/asp";
+import { EnvelopeSchema } from "@depute/contracts/asp/v0/envelope_pb";
+import { SessionState } from "@depute/contracts/asp/v0/session_pb";
+import { TranscriptSchema } from "@depute/contracts/asp/v0/transcript_pb";
+import { newId, reasonName } from "@depute/core";
+import { portableEngine } from "@depute/dct";
+import { fromConnectError } from "@depute/service";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  ALPHA,
+  agent,
+  BETA,
+  GAMMA,
+  overGrpc,
+  type Platform,
+  register,
+  startPlatform,
+  write,
+} from "./cast.ts";
+import { invite, LINES, play } from "./scenario.ts";
+
+const CAST = [ALPHA, BETA, GAMMA];
+let platform: Platform;
+beforeAll(async () => {
+  platform = await startPlatform();
+  for (const one of CAST) await register(platform, one);
+});
+afterAll(() => platform.stop());
+
+const wires = () => new Map(CAST.map((one) => [one, overGrpc(platform.sessions)]));
+const keyOf = (uri: string) => CAST.find((one) => one.uri === uri)?.key;
+
+async function refusal(call: Promise<unknown>) {
+  const thrown = await call.then(
+    () => undefined,
+    (error: unknown) => fromConnectError(error),
+  );
+  if (thrown === undefined) throw new Error("nothing was refused");
+  return [reasonName(thrown.reason), thrown.metadata.code];
+}
+
+test("the scenario leads through the text's states, and a fourth verifies the transcript offline", async () => {
+  const { sessionId, states } = await play(wires());
+  expect(states).toEqual(LINES.map(([, , , state]) => state));
+  const transcripts = await Promise.all(
+    CAST.map(async () => (await platform.sessions.exportTranscript({ sessionId })).transcript),
+  );
+  const [first] = transcripts;
+  if (first === undefined) throw new Error("no transcript");
+  const bytes = (one: typeof first) => toBinary(TranscriptSchema, { ...one, exportedAt: first.exportedAt });
+  for (const one of transcripts) expect(one && bytes(one)).toEqual(bytes(first));
+  const verdict = verifyTranscript(first, { engine: portableEngine, keyOf });
+  expect(verdict.ok && verdict.states.slice(1)).toEqual(states);
+  expect(await platform.sessions.verifyTranscript({ transcript: first })).toMatchObject({
+    valid: true,
+    state: SessionState.CLOSED,
+  });
+  const { session } = await platform.sessions.getSession({ sessionId });
+  const commitment = session?.objects?.values.find(({ objectId }) => objectId === "cmt_lic_001");
+  expect(commitment?.escrowState).toBe("released");
+  const [, second] = first.messages;
+  if (second?.envelope?.sender === undefined) throw new Error("no second message");
+  second.envelope.sender.trustScore = 99;
+  expect(await platform.sessions.verifyTranscript({ transcript: first })).toMatchObject({
+    valid: false,
+    code: "wrong_hash",
+    ordinal: 2,
+  });
+});
+
+test("everyone watches the same messages, and a watcher goes on where it was", async () => {
+  const [wire] = [overGrpc(platform.sessions)];
+  const { sessionId } = await invite(wire);
+  const watch = async (afterOrdinal: number) => {
+    const seen: [number | undefined, SessionState][] = [];
+    for await (const { entry, state } of platform.sessions.watchSession({ sessionId, afterOrdinal })) {
+      seen.push([entry?.ordinal, state]);
+    }
+    return seen;
+  };
+  const watchers = [watch(0), watch(0), watch(1)];
+  await wire.append(
+    write(BETA, "REJECT", { referenceId: "inv", code: "timeout" }, await wire.get(sessionId)),
+  );
+  const { INVITED, FAILED } = SessionState;
+  expect(await Promise.all(watchers)).toEqual([
+    [
+      [1, INVITED],
+      [2, FAILED],
+    ],
+    [
+      [1, INVITED],
+      [2, FAILED],
+    ],
+    [[2, FAILED]],
+  ]);
+  expect(await watch(2)).toEqual([]);
+});
+
+test("of two messages for one place one is refused and told the head; what is repeated gets the same answer", async () => {
+  const wire = overGrpc(platform.sessions);
+  const { sessionId } = await play(wires(), 4);
+  const session = await wire.get(sessionId);
+  const [mine, yours] = [
+    write(ALPHA, "OBSERVE", {}, session),
+    write(BETA, "ACCEPT", { referenceId: "prop_lic_001" }, session),
+  ];
+  const outcomes = await Promise.allSettled([wire.append(mine), wire.append(yours)]);
+  expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+  const lost = outcomes.find((outcome) => outcome.status === "rejected");
+  const { lastHash } = await wire.get(sessionId);
+  const error = fromConnectError(lost?.reason);
+  expect([reasonName(error.reason), error.metadata.head]).toEqual(["SESSION_HEAD_MOVED", lastHash]);
+  const won = outcomes[0]?.status === "fulfilled" ? mine : yours;
+  expect((await wire.append(won)).ordinal).toBe((await wire.get(sessionId)).messageCount);
+  const other = create(EnvelopeSchema, {
+    ...write(BETA, "OBSERVE", { subject: "other" }, await wire.get(sessionId)),
+    messageId: won.messageId,
+  });
+  expect(await refusal(wire.append(other))).toEqual(["SESSION_MESSAGE_ID_TAKEN", "duplicate_message"]);
+});
+
+test("what breaks the rules is refused with its code, and the session goes on", async () => {
+  const wire = overGrpc(platform.sessions);
+  const { sessionId } = await play(wires(), 8);
+  const session = await wire.get(sessionId);
+  const accept = { referenceId: "prop_lic_001" };
+  const genuine = write(BETA, "ACCEPT", accept, session);
+  const tampered = create(EnvelopeSchema, { ...genuine, timestamp: new Date(0).toISOString() });
+  expect(await refusal(wire.append(tampered))).toEqual(["SESSION_STATE_CONFLICT", "clock_skew"]);
+  const forged = write({ ...BETA, seed: ALPHA.seed }, "ACCEPT", accept, session);
+  expect(await refusal(wire.append(forged))).toEqual(["SESSION_INTEGRITY_VIOLATION", "bad_signature"]);
+  const advice = write(GAMMA, "ACCEPT", accept, session);
+  expect(await refusal(wire.append(advice))).toEqual(["SESSION_NOT_ALLOWED", "authority_exceeded"]);
+  const early = write(ALPHA, "ACCEPT", { referenceId: "cmt_lic_001" }, session);
+  expect(await refusal(wire.append(early))).toEqual(["SESSION_STATE_CONFLICT", "unknown_reference"]);
+  const stranger = agent("agent://nobody.example/x/zeta", "org_zeta");
+  expect(await refusal(wire.append(write(stranger, "OBSERVE", {}, session)))).toEqual([
+    "SESSION_NOT_ALLOWED",
+    "not_a_participant",
+  ]);
+  expect(await refusal(wire.get(newId()))).toEqual(["SESSION_NOT_FOUND", undefined]);
+  await wire.append(genuine);
+});
+
+test("an agent's sessions are listed, newest first", async () => {
+  const { sessionId } = await invite(overGrpc(platform.sessions));
+  const first = await platform.sessions.listSessions({ agentId: BETA.uri, pageSize: 1 });
+  expect(first.sessions.map((one) => one.sessionId)).toEqual([sessionId]);
+  const { nextPageToken: pageToken } = first;
+  const second = await platform.sessions.listSessions({ agentId: BETA.uri, pageSize: 1, pageToken });
+  expect(second.sessions[0]?.sessionId).not.toBe(sessionId);
+  const messages = await platform.sessions.listMessages({ sessionId });
+  expect([messages.entries.length, messages.nextAfterOrdinal]).toEqual([1, 0]);
+});
