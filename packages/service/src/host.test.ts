@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Transport } from "@connectrpc/connect";
@@ -16,6 +17,7 @@ import { createLogger } from "./log.ts";
 import { defineService, type ModuleName, type ServiceDeps, type ServiceModule } from "./module.ts";
 import { readSettings, SettingsError } from "./settings.ts";
 import { EchoService, type EchoTrace, echoClient, echoRoutes } from "./testing/echo.ts";
+import { exchange } from "./testing/exchange.ts";
 
 const log = createLogger({ level: "silent", name: "test" });
 const bus: Bus = { publish() {}, subscribe: () => () => {}, close: async () => {} };
@@ -121,6 +123,26 @@ function secrets(): Partial<CommonSettings> {
   writeFileSync(credentialsFile, JSON.stringify([{ principal: "ada", sha256 }]));
   return { auth: "required", credentialsFile, internalSecret: "between-us" };
 }
+
+// The one thing that tells them apart: the adapter names an encoding also when it does not use it.
+it.each([
+  [[], undefined],
+  [["--fast-path=false"], "gzip"],
+])("with %j a plain call is served by the path that is set", async (args, encoding) => {
+  const { urls } = await host([echo("tasks")], common(...args));
+  const session = connect(urls.tasks ?? "");
+  const answer = await exchange(session, {
+    headers: {
+      ":path": "/depute.testing.EchoService/Unary",
+      "content-type": "application/grpc",
+      "grpc-accept-encoding": "gzip",
+    },
+    body: [new Uint8Array(5)],
+  });
+  session.close();
+  expect(answer.trailers["grpc-status"]).toBe("0");
+  expect(answer.headers["grpc-encoding"]).toBe(encoding);
+});
 
 describe.each(Object.entries(shapes))("services %s", (_, start) => {
   it("reach one another, with the caller's request id", async () => {
