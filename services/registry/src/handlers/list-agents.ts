@@ -40,11 +40,12 @@ export async function listAgents(
     const { last } = await changeBounds(tx);
     return { view, last, found: await queryAgents(tx, filter, { after, limit: size + 1, view, viewer }) };
   });
-  const page = found.slice(0, size);
-  const last = page.at(-1)?.record.id;
+  const page = found.agents.slice(0, size);
+  // Few were found on a long way: the caller decides whether to go on.
+  const last = found.agents.length > size ? page.at(-1)?.record.id : found.stoppedAt;
   return create(ListAgentsResponseSchema, {
     revision: BigInt(revision),
     agents: page.map((agent) => present(agent, view)),
-    nextPageToken: last !== undefined && found.length > size ? encodePageToken([last], filters) : "",
+    nextPageToken: last === undefined ? "" : encodePageToken([last], filters),
   });
 }

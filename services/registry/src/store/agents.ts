@@ -132,15 +132,56 @@ export interface AgentPage {
   readonly viewer: Viewer;
 }
 
-/** Agents that the viewer sees, in the order of their ids. */
-export async function listAgents(tx: ReadTx, filter: AgentFilter, page: AgentPage): Promise<StoredAgent[]> {
-  const query = listQuery(filter, page);
-  const rows = await tx.all<AgentRow>(`${query.sql} LIMIT ?`, [...query.params, page.limit]);
-  return rows.map(toStored);
+/** Agents looked at in one statement, and statements of one list: what one call may cost, however few it finds. */
+const WALK = 2_000;
+const MAX_WALKS = 5;
+
+/** What a list found, and the id behind which it did not look any more when it stopped early. */
+export interface AgentList {
+  readonly agents: readonly StoredAgent[];
+  readonly stoppedAt: string | undefined;
+}
+
+/** Agents that the viewer sees, in the order of their ids: at most `limit`, of a bounded stretch of the list. */
+export async function listAgents(tx: ReadTx, filter: AgentFilter, page: AgentPage): Promise<AgentList> {
+  const agents: StoredAgent[] = [];
+  let { after } = page;
+  for (let walks = 0; walks < MAX_WALKS; walks++) {
+    const until = await walkEnd(tx, filter, after);
+    const query = listQuery(filter, { ...page, after, until });
+    const limit = page.limit - agents.length;
+    const rows = await tx.all<AgentRow>(`${query.sql} LIMIT ?`, [...query.params, limit]);
+    agents.push(...rows.map(toStored));
+    if (until === undefined || agents.length >= page.limit) return { agents, stoppedAt: undefined };
+    after = until;
+  }
+  return { agents, stoppedAt: after };
+}
+
+/** The last id of the next stretch of the list; undefined when it goes to the end. */
+async function walkEnd(tx: ReadTx, filter: AgentFilter, after: string): Promise<string | undefined> {
+  const [id, table, condition, params] = walkBy(filter);
+  const row = await tx.get<{ id: string }>(
+    `SELECT ${id} AS id FROM ${table} WHERE ${condition} AND ${id} > ? ORDER BY ${id} LIMIT 1 OFFSET ?`,
+    [...params, after, WALK - 1],
+  );
+  return row?.id;
+}
+
+/** The index that a list walks along. */
+function walkBy(filter: AgentFilter): [id: string, table: string, condition: string, params: SqlValue[]] {
+  const { capabilityId, organization, principal, status } = filter;
+  if (capabilityId !== "") return ["agent_id", "capabilities", "id = ?", [capabilityId]];
+  if (organization !== "") return ["id", "agents", "organization = ? AND status = ?", [organization, status]];
+  if (principal !== "") return ["id", "agents", "principal = ? AND status = ?", [principal, status]];
+  return ["id", "agents", "status = ?", [status]];
 }
 
 /** The list's statement without its limit. Exported so that a test can ask how it is run. */
-export function listQuery(filter: AgentFilter, { after, view, viewer }: Omit<AgentPage, "limit">) {
+export function listQuery(
+  filter: AgentFilter,
+  { after, until, view, viewer }: Omit<AgentPage, "limit"> & { until?: string | undefined },
+) {
   const conditions: string[] = ["a.status = ?"];
   const params: SqlValue[] = [filter.status];
   const where = (condition: string, ...values: SqlValue[]) => {
@@ -158,6 +199,7 @@ export function listQuery(filter: AgentFilter, { after, view, viewer }: Omit<Age
   const [tables, id] = tablesFor(filter);
   if (filter.capabilityId !== "") where("c.id = ?", filter.capabilityId);
   where(`${id} > ?`, after);
+  if (until !== undefined) where(`${id} <= ?`, until);
   return {
     sql: `SELECT ${COLUMNS} FROM ${tables} AND ${conditions.join(" AND ")} ORDER BY ${id}`,
     params,
