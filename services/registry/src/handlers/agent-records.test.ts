@@ -177,6 +177,16 @@ describe("instances", () => {
     expect(await get("a:1", BOB)).toMatchObject({ id: "a:1" });
   });
 
+  it("go with their base, and come back only after it", async () => {
+    await register({ id: "a" });
+    await register({ id: "a:1" });
+    await platform.agents.deregisterAgent({ id: "a", message: "retired" }, as(ALICE));
+    expect(await get("a:1")).toMatchObject({ status: AgentStatus.REMOVED, statusMessage: "retired" });
+    expect(await refusal(register({ id: "a:1" }))).toMatchObject({ fields: ["agent.id"] });
+    await register({ id: "a" });
+    expect((await register({ id: "a:1" })).agent).toMatchObject({ status: AgentStatus.ACTIVE });
+  });
+
   it("are found by what their base says now", async () => {
     await register({ id: "a", tags: ["Fast"] });
     await register({ id: "a:1" });

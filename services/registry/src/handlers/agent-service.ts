@@ -13,6 +13,7 @@ import {
   type SetAgentStatusRequest,
   SetAgentStatusResponseSchema,
 } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import type { WriteTx } from "@depute/store";
 import {
   agentNotFound,
   announce,
@@ -23,8 +24,9 @@ import {
   viewerFor,
 } from "../context.ts";
 import { isLiving, present, type StoredAgent } from "../rules/agent.ts";
+import { MAX_INSTANCES } from "../rules/instances.ts";
 import { leaseExpiry } from "../rules/liveness.ts";
-import { findVisible, putState } from "../store/agents.ts";
+import { findVisible, listInstances, putState } from "../store/agents.ts";
 import { putLease, retireLease } from "../store/leases.ts";
 import { getAgentVersion, listAgentVersions } from "./agent-versions.ts";
 import { getAgentCard } from "./get-agent-card.ts";
@@ -91,18 +93,28 @@ async function deregisterAgent(
     if (known === undefined) throw agentNotFound(id);
     checkMayActFor(identity, known.record.principal, "id");
     if (known.status === AgentStatus.REMOVED) return present(known, view);
-    const removed: StoredAgent = {
-      ...known,
-      status: AgentStatus.REMOVED,
-      statusMessage: message,
-      updateTime: view.now,
-    };
-    await putState(tx, removed);
-    await retireLease(tx, id);
-    await announce(registry, tx, AgentChangeKind.REMOVED, known.record);
+    const removed = await remove(registry, tx, known, message, view.now);
+    // An instance is nothing without what it has from its base.
+    for (const instance of await listInstances(tx, id, MAX_INSTANCES)) {
+      if (instance.status !== AgentStatus.REMOVED) await remove(registry, tx, instance, message, view.now);
+    }
     return present(removed, view);
   });
   return create(DeregisterAgentResponseSchema, { agent });
+}
+
+async function remove(
+  registry: RegistryContext,
+  tx: WriteTx,
+  agent: StoredAgent,
+  statusMessage: string,
+  now: number,
+): Promise<StoredAgent> {
+  const removed: StoredAgent = { ...agent, status: AgentStatus.REMOVED, statusMessage, updateTime: now };
+  await putState(tx, removed);
+  await retireLease(tx, agent.record.id);
+  await announce(registry, tx, AgentChangeKind.REMOVED, agent.record);
+  return removed;
 }
 
 async function setAgentStatus(

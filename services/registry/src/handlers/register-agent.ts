@@ -52,7 +52,8 @@ export async function registerAgent(
     const now = registry.clock.now();
     checkPossession(registry, identity, agent, statement, { digest, now, recordTime: known?.updateTime });
     const baseId = baseOf(agent.id);
-    const base = baseId === undefined ? undefined : await findAgent(tx, baseId);
+    const found = baseId === undefined ? undefined : await findAgent(tx, baseId);
+    const base = found?.status === AgentStatus.REMOVED ? undefined : found;
     checkOwnership(agent.id, agent.principal, known?.record, base?.record);
     if (baseId !== undefined && known === undefined) await checkInstances(tx, baseId);
     await checkManifest(tx, agent);
