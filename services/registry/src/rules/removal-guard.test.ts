@@ -7,6 +7,7 @@ import {
   judge,
   MAX_HOLD_MS,
   OPEN,
+  runningThatMatter,
   WARM_UP_MS,
 } from "./removal-guard.ts";
 
@@ -42,6 +43,18 @@ describe("judge", () => {
     expect(tripped).toMatchObject({ asOf: NOW - 60_000, since: NOW });
     expect(countedFrom(tripped, NOW + 5_000)).toBe(NOW - 60_000);
     expect(judge(tripped, { running: 0, vanished: 50 }, NOW + 5_000)).toBe(tripped);
+  });
+
+  it("is the same by the counts that matter as by all", () => {
+    const states = fc.constantFrom<GuardState>(OPEN, holding(NOW - 1_000));
+    fc.assert(
+      fc.property(states, fc.nat(100_000), fc.nat(20_000), (state, running, vanished) => {
+        const counted = Math.min(running, runningThatMatter(vanished));
+        expect(judge(state, { running: counted, vanished }, NOW)).toEqual(
+          judge(state, { running, vanished }, NOW),
+        );
+      }),
+    );
   });
 
   it("never holds longer than its limit, whatever the counts are", () => {

@@ -38,6 +38,11 @@ export function countedFrom(state: GuardState, now: number): number {
   return state.holds ? state.asOf : now - WINDOW_MS;
 }
 
+/** How many running leases have to be counted before more of them change no judgement. */
+export function runningThatMatter(vanished: number): number {
+  return vanished < MIN_VANISHED ? 0 : Math.ceil(vanished / Math.min(TRIP_SHARE, RELEASE_SHARE));
+}
+
 /**
  * The removal guard. Agents leave discovery by themselves when their lease runs out; when many do so together, it is more
  * likely that they cannot reach the registry than that they are all gone, and a registry that turned empty would stop
