@@ -32,6 +32,7 @@ async function traced(args: readonly string[], env: Record<string, string>): Pro
     requestId: "t",
     draft: { agentId: "worker", description: "anything" },
   });
+  await post("/nekte/worker", { jsonrpc: "2.0", id: 1, method: "nekte.discover", params: { level: 0 } });
   await stop();
   return receiver.spans.filter(({ traceId }) => traceId === TRACE);
 }
@@ -54,6 +55,8 @@ describe("a call's trace leads through every service that it reaches", () => {
     const deepest = spans.findLast(({ name }) => name.endsWith("AgentService/GetAgent"));
     expect(ancestry(spans, deepest)).toContain("depute.tasks.v1.TaskService/CreateTask");
     expect(ancestry(spans, deepest).at(-1)).toBe("caller");
+    const overNekte = spans.findLast(({ name }) => name.includes("DiscoveryService/"));
+    expect(ancestry(spans, overNekte).slice(-2)).toEqual(["POST /nekte/{agent}", "caller"]);
   });
 
   test.runIf(redis !== undefined)("in five processes", { timeout: 60_000 }, async () => {

@@ -9,6 +9,7 @@ import { readCredentials } from "./credentials.ts";
 import { createDirectTransport } from "./direct-transport.ts";
 import { createFastPath } from "./fast/fast-path.ts";
 import { createHealth, type HealthState, healthService } from "./health.ts";
+import { observeRoutes } from "./http-observe.ts";
 import { clientInterceptors } from "./interceptors/client.ts";
 import { shuttingDown } from "./interceptors/drain.ts";
 import { serverInterceptors } from "./interceptors/server.ts";
@@ -178,7 +179,10 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         port: portOf(common, module.name),
         rpc: createRpcHandler(rpc),
         ...(common.fastPath ? { fast: createFastPath(rpc) } : {}),
-        routes: [...(instance.http ?? []), ...operationsRoutes(health, metrics)],
+        routes: [
+          ...observeRoutes(instance.http ?? [], { metrics, tracing }),
+          ...operationsRoutes(health, metrics),
+        ],
         maxConnections,
         maxConcurrentStreams,
         log,

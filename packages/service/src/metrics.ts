@@ -17,8 +17,8 @@ export interface MethodTally {
   end(code: string, seconds: number): void;
 }
 
-// From a call within a process to one that waits for its deadline.
-const DURATION_BUCKETS_S = [
+/** From a call within a process to one that waits for its deadline. */
+export const DURATION_BUCKETS_S = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
 

@@ -20,7 +20,8 @@ export function observeInterceptor(log: Logger, registry: Registry): Interceptor
         const seconds = (performance.now() - begin) / 1000;
         const code = codeName(thrown);
         tally.end(code, seconds);
-        const level = levelOf(thrown);
+        const cause = causeOf(thrown);
+        const level = levelOf(thrown, cause);
         if (!log.isLevelEnabled(level)) return;
         const fields: Record<string, unknown> = {
           rpc: `${tally.service}/${tally.method}`,
@@ -31,7 +32,7 @@ export function observeInterceptor(log: Logger, registry: Registry): Interceptor
         };
         const reason = thrown === undefined ? undefined : reasonOf(thrown);
         if (reason !== undefined) fields.reason = reasonName(reason);
-        if (level === "error") fields.err = causeOf(thrown);
+        if (level === "error") fields.err = cause;
         else if (thrown instanceof ConnectError) fields.refusal = thrown.rawMessage;
         log[level](fields, "rpc");
       },
@@ -39,10 +40,12 @@ export function observeInterceptor(log: Logger, registry: Registry): Interceptor
   };
 }
 
-function levelOf(thrown: unknown): "debug" | "info" | "error" {
+function levelOf(thrown: unknown, cause: unknown): "debug" | "info" | "error" {
   if (thrown === undefined) return "debug";
   const code = thrown instanceof ConnectError ? thrown.code : Code.Unknown;
   if (code === Code.Canceled) return "debug";
+  // A service that said INTERNAL has logged why itself.
+  if (cause instanceof ConnectError && reasonOf(cause) !== undefined) return "info";
   return code === Code.Internal || code === Code.Unknown || code === Code.DataLoss ? "error" : "info";
 }
 
@@ -54,10 +57,15 @@ function codeName(thrown: unknown): string {
   return name === "Canceled" ? "CANCELLED" : name.replace(/(?<=.)([A-Z])/g, "_$1").toUpperCase();
 }
 
-/** What really happened: the refusal that travels holds it as its cause, wrapped once or twice. */
+/**
+ * What really happened here: the refusal that travels holds it as its cause, wrapped once or twice. It is a refusal with a
+ * reason where another service said so.
+ */
 function causeOf(thrown: unknown): unknown {
   let cause = thrown;
-  for (let depth = 0; depth < 3 && cause instanceof Error && cause.cause !== undefined; depth++)
+  for (let depth = 0; depth < 3 && cause instanceof Error && cause.cause !== undefined; depth++) {
     cause = cause.cause;
+    if (cause instanceof ConnectError && reasonOf(cause) !== undefined) break;
+  }
   return cause;
 }
