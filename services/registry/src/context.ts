@@ -36,6 +36,8 @@ export interface RegistryContext {
   readonly proofRequired: boolean;
   /** Whether CAP's orchestrator may delegate to every agent. */
   readonly orchestratorMay: boolean;
+  /** Origins that registered addresses may have; none for every one. */
+  readonly endpointOrigins: readonly string[];
   /** The key that signs agents' cards. */
   readonly cardKey: CardKey;
   /** Keys whose imports of trust count, in base64url. */

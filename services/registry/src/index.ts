@@ -17,6 +17,7 @@ import { policyService } from "./handlers/policy-service.ts";
 import { trustService } from "./handlers/trust-service.ts";
 import { startLeaseWatch } from "./lease-watch.ts";
 import { RemovalGuard } from "./removal-guard.ts";
+import { originOf } from "./rules/endpoints.ts";
 import { HASH_LENGTHS } from "./rules/version-hash.ts";
 import { createSchemaChecker } from "./schema-checker.ts";
 import { migrations } from "./store/migrations.ts";
@@ -51,6 +52,12 @@ export const registry = defineService({
       type: "list",
       default: [],
       help: "principals that act as CAP's `orchestrator`",
+      group: "Registry",
+    },
+    agentEndpointOrigins: {
+      type: "list",
+      default: [],
+      help: "origins that agents' registered addresses may have, like https://agents.example; none: every one",
       group: "Registry",
     },
     trustLevels: {
@@ -105,6 +112,7 @@ export const registry = defineService({
       },
       proofRequired: settings.registrationProof === "required",
       orchestratorMay: settings.orchestratorMayDelegate,
+      endpointOrigins: readOrigins(settings.agentEndpointOrigins),
       cardKey: openCardKey(dataDir),
       trustOperators: settings.trustOperators,
       trustLevels: readLevels(settings.trustLevels),
@@ -134,4 +142,15 @@ function readLevels(texts: readonly string[]): number[] {
   const ascend = levels.every((level, i) => level > (levels[i - 1] ?? 0) && level <= 100);
   if (levels.length === 4 && ascend) return levels;
   throw new SettingsError("DEPUTE_TRUST_LEVELS: write four scores that ascend, like 25,50,75,90");
+}
+
+/** @throws SettingsError for what is no origin */
+function readOrigins(texts: readonly string[]): string[] {
+  return texts.map((text) => {
+    const origin = originOf(text);
+    if (origin !== undefined && (text === origin || text === `${origin}/`)) return origin;
+    throw new SettingsError(
+      `DEPUTE_AGENT_ENDPOINT_ORIGINS: ${text} is no origin, like https://agents.example`,
+    );
+  });
 }

@@ -317,6 +317,17 @@ describe("a record", () => {
     });
   });
 
+  it("with an address outside the configured origins is refused", async () => {
+    await platform.stop();
+    platform = await startPlatform(["--agent-endpoint-origins", "https://acme.com"]);
+    await register({ id: "a", nekte: { endpoint: "https://acme.com/nekte" } });
+    const call = register({ id: "b", delegation: { revocationEndpoint: "https://evil.com/r" } });
+    expect(await refusal(call)).toMatchObject({
+      reason: "INVALID_REQUEST",
+      fields: ["agent.delegation.revocation_endpoint"],
+    });
+  });
+
   it("whose overseers lead back to it is refused", async () => {
     const overseen = (id: string, overseer: string) => ({
       id,

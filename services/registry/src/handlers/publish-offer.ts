@@ -13,6 +13,7 @@ import { ownOptions } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import { findOwn, identify, type RegistryContext } from "../context.ts";
 import { repeatable } from "../idempotency.ts";
+import { checkEndpoints } from "../rules/endpoints.ts";
 import { nextVersion, offerDigest, readOffer } from "../rules/offer.ts";
 import type { SchemaToCheck } from "../rules/schema-checks.ts";
 import { sha256Hex } from "../sha256.ts";
@@ -33,6 +34,8 @@ export async function publishOffer(
   const identity = await identify(registry, context);
   const { offer } = request;
   if (offer === undefined) throw invalid("offer", "is required");
+  const endpoint = { field: "offer.seller_agent.endpoint", url: offer.sellerAgent?.endpoint };
+  checkEndpoints([endpoint], registry.endpointOrigins);
   const sellerId = offer.sellerAgent?.agentId ?? "";
   const digest = digestOf(offer);
   const call = repeatable(SCHEMAS, identity.principal, request.requestId, request);

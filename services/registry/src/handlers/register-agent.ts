@@ -15,6 +15,7 @@ import { announce, checkMayActFor, identify, type RegistryContext } from "../con
 import { verifyEd25519 } from "../ed25519.ts";
 import { repeatable } from "../idempotency.ts";
 import { present, register, type StoredAgent, type VersionName } from "../rules/agent.ts";
+import { checkEndpoints, endpointsOf } from "../rules/endpoints.ts";
 import { inherit, MAX_INSTANCES } from "../rules/instances.ts";
 import { checkOverseers } from "../rules/overseers.ts";
 import { recordDigest } from "../rules/record-digest.ts";
@@ -43,6 +44,7 @@ export async function registerAgent(
   const { agent, statement } = request;
   if (agent === undefined) throw invalid("agent", "is required");
   checkCard(agent);
+  checkEndpoints(endpointsOf(agent), registry.endpointOrigins);
   const digest = digestOf(agent);
   const call = repeatable(SCHEMAS, identity.principal, request.requestId, request);
   return registry.store.write(async (tx) => {

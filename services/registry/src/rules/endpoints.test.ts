@@ -1,0 +1,40 @@
+import type { DeputeError } from "@depute/core";
+import { describe, expect, it } from "vitest";
+import { checkEndpoints } from "./endpoints.ts";
+
+const ORIGINS = ["https://agents.example", "http://localhost:8080"];
+
+describe("checkEndpoints", () => {
+  it.each<[string, string | undefined, boolean]>([
+    ["none", undefined, true],
+    ["an allowed origin", "https://agents.example/nekte?x=1", true],
+    ["an allowed origin in another case", "HTTPS://AGENTS.example:443/", true],
+    ["one with a port", "http://localhost:8080/", true],
+    ["another scheme", "http://agents.example/", false],
+    ["another port", "http://localhost:8081/", false],
+    ["a host that begins like it", "https://agents.example.evil/", false],
+    ["a host behind a name", "https://agents.example@evil/", false],
+    ["a name before the host", "https://evil@agents.example/", false],
+    ["no host", "mailto:agents@agents.example", false],
+    ["the metadata of a cloud", "http://169.254.169.254/", false],
+    ["no URL", "agents.example", false],
+  ])("%s", (_, url, allowed) => {
+    const check = () => checkEndpoints([{ field: "f", url }], ORIGINS);
+    if (allowed) check();
+    else expect(check).toThrow("f: is at an address that the platform does not allow");
+  });
+
+  it("allows everything where nothing is configured", () => {
+    expect(() => checkEndpoints([{ field: "f", url: "http://anywhere/" }], [])).not.toThrow();
+  });
+
+  it("names every one at fault", () => {
+    const endpoints = ["a", "b"].map((field) => ({ field, url: "http://evil/" }));
+    try {
+      checkEndpoints(endpoints, ORIGINS);
+      expect.unreachable();
+    } catch (error) {
+      expect((error as DeputeError).violations.map(({ field }) => field)).toEqual(["a", "b"]);
+    }
+  });
+});
