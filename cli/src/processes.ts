@@ -15,7 +15,7 @@ export interface Child {
 }
 
 /**
- * Starts a process, and waits until it prints a line that holds `ready`. Its output goes on to ours.
+ * Starts a process, and waits until it prints a line that holds `ready`. What it logs to standard error goes on to ours.
  *
  * @throws Error when it ends before
  */
@@ -59,7 +59,6 @@ function printed(child: ChildProcess, ready: string): Promise<void> {
     if (child.stdout === null) return;
     createInterface(child.stdout).on("line", (line) => {
       if (line.includes(ready)) resolve();
-      else process.stdout.write(`${line}\n`);
     });
   });
 }

@@ -4,7 +4,7 @@ const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_00
 
 /** `250ms`, `30s`, `5m` or `1h`, in milliseconds. */
 export function parseDuration(text: string): number {
-  const match = /^(\d{1,9})(ms|s|m|h)$/.exec(text);
+  const match = /^(\d{1,12})(ms|s|m|h)$/.exec(text);
   const unit = UNIT_MS[match?.[2] ?? ""];
   if (match === null || unit === undefined) throw new Error("write a duration like 250ms, 30s, 5m or 1h");
   return Number(match[1]) * unit;
