@@ -70,6 +70,10 @@ describe("RegisterAgent refuses", () => {
   });
 });
 
+async function drain(stream: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of stream);
+}
+
 describe("other calls refuse", () => {
   const long = "x".repeat(600);
 
@@ -102,6 +106,36 @@ describe("other calls refuse", () => {
       () => platform.discovery.resolveCapability({ capabilityId: "a", hash: long }),
       ["hash"],
     ],
+    [
+      "more tags than may be asked for",
+      () => platform.discovery.discoverCapabilities({ tags: Array(9).fill("x") }),
+      ["tags"],
+    ],
+    ["trust over 100", () => platform.discovery.discoverCapabilities({ minTrust: 101 }), ["min_trust"]],
+    [
+      "trust that is no number",
+      () => platform.discovery.discoverCapabilities({ minTrust: NaN }),
+      ["min_trust"],
+    ],
+    [
+      "a watch from before everything",
+      () => drain(platform.agents.watchAgents({ afterRevision: -1n })),
+      ["after_revision"],
+    ],
+    ["a version without a name", () => platform.agents.getAgentVersion({ agentId: "a" }), ["name"]],
+    [
+      "a digest that is none",
+      () => platform.agents.getAgentVersion({ agentId: "a", name: { case: "digest", value: "ABC" } }),
+      ["digest"],
+    ],
+    [
+      "evidence of nothing",
+      () => platform.trust.recordEvidence({ evidenceId: "e", evidence: { agentId: "a" } }),
+      ["evidence.kind"],
+    ],
+    ["a delegation of nobody", () => platform.policy.checkDelegation({ toAgentId: "a" }), ["from_agent_id"]],
+    ["a member of nothing", () => platform.organizations.admitMember({ principal: "p" }), ["organization"]],
+    ["an offer that is none", () => platform.offers.publishOffer({ requestId: "r" }), ["offer"]],
     ["a publication of no one", () => platform.agents.publishCapabilities({ requestId: "r" }), ["agent_id"]],
   ])("%s", async (_, call, fields) => {
     expect(await refusal(call())).toMatchObject({ reason: "INVALID_REQUEST", fields });

@@ -4,7 +4,7 @@ import { type Agent, AgentStatus } from "@depute/contracts/depute/registry/v1/ag
 import type { AgentChangeKind } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import type { Clock, Timers } from "@depute/core";
 import { DeputeError, ErrorReason } from "@depute/core";
-import { type Authority, type Identity, mayActFor } from "@depute/service";
+import { type Authority, type Identity, LOCAL_PRINCIPAL, mayActFor } from "@depute/service";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
 import type { CardKey } from "./card-key.ts";
 import type { RemovalGuard } from "./removal-guard.ts";
@@ -84,6 +84,7 @@ export function identify({ authority }: RegistryContext, context: HandlerContext
  */
 export function viewerFor(identity: Identity, named: string): Viewer {
   if (named === "") return identity.local ? "all" : { principal: identity.principal };
+  if (identity.local && named === LOCAL_PRINCIPAL) return "all";
   if (identity.local || named === identity.principal) return { principal: named };
   throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the platform may see for another", {
     violations: [{ field: "viewer", description: "is not the caller" }],

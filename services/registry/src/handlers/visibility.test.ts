@@ -102,6 +102,7 @@ describe("the platform", () => {
   it("sees everything", async () => {
     const { agents } = await platform.agents.listAgents({});
     expect(agents.map(({ id }) => id)).toEqual([...ALL, "bob", "carol"].sort());
+    expect((await platform.agents.getAgent({ id: "secret", viewer: "local" })).agent?.id).toBe("secret");
   });
 
   it("alone may see for another", async () => {
