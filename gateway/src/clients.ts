@@ -1,6 +1,8 @@
 import { type Client, createClient } from "@connectrpc/connect";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
+import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
+import { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
@@ -13,6 +15,8 @@ export interface Clients {
   readonly agents: Client<typeof AgentService>;
   readonly discovery: Client<typeof DiscoveryService>;
   readonly tasks: Client<typeof TaskService>;
+  readonly sessions: Client<typeof SessionService>;
+  readonly trust: Client<typeof TrustService>;
   readonly tokens: Client<typeof TokenService>;
   readonly revocations: Client<typeof RevocationService>;
   readonly contracts: Client<typeof ContractService>;
@@ -24,6 +28,8 @@ export function createClients(connect: ServiceDeps["connect"]): Clients {
     agents: createClient(AgentService, connect("registry")),
     discovery: createClient(DiscoveryService, connect("registry")),
     tasks: createClient(TaskService, connect("tasks")),
+    sessions: createClient(SessionService, connect("tasks")),
+    trust: createClient(TrustService, connect("registry")),
     tokens: createClient(TokenService, connect("tokens")),
     revocations: createClient(RevocationService, connect("tokens")),
     contracts: createClient(ContractService, connect("verifier")),

@@ -1,6 +1,7 @@
 import { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
 import { defineService, SERVICES } from "@depute/service";
 import { agentaRoutes, compileAgenta } from "../wires/agenta/index.ts";
+import { aspRoutes } from "../wires/asp/index.ts";
 import { delegateosRoutes } from "../wires/delegateos/index.ts";
 import { mcpWire, readMcpConfig } from "../wires/mcp/index.ts";
 import { nekteRoutes } from "../wires/nekte/index.ts";
@@ -49,6 +50,7 @@ export const gateway = defineService({
       http: [
         ...nekteRoutes({ methods, deps: wire, epochMs: settings.nekteEpochMs, auth }),
         ...delegateosRoutes(clients, wire),
+        ...aspRoutes(clients, wire),
         ...agentaRoutes(),
         ...mcp.http,
       ],

@@ -7,7 +7,7 @@ import { seal } from "@depute/asp";
 import { createBus } from "@depute/bus";
 import { MODULE_NAMES, MODULES } from "@depute/cli";
 import { type Envelope, EnvelopeSchema, type Performative } from "@depute/contracts/asp/v0/envelope_pb";
-import type { Session } from "@depute/contracts/asp/v0/session_pb";
+import { type Session, SessionSchema } from "@depute/contracts/asp/v0/session_pb";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
@@ -22,7 +22,7 @@ import {
   mergeSettings,
   readSettings,
 } from "@depute/service";
-import { decode } from "@depute/wire";
+import { decode, decodeValid, encode } from "@depute/wire";
 
 /** The whole platform in this process, behind its gateway. */
 export async function startPlatform() {
@@ -155,4 +155,47 @@ export function write(
   const decoded = decode(EnvelopeSchema, document);
   if (!decoded.ok) throw new Error(`${decoded.error.path}: ${decoded.error.message}`);
   return seal(nativeEngine, create(EnvelopeSchema, decoded.message), seed);
+}
+
+/** A document of an answer; throws the error that is answered instead. */
+export async function documentOf(response: Response): Promise<JsonObject> {
+  const body = (await response.json()) as JsonObject;
+  if (response.ok) return body;
+  throw new HttpRefusal(response.status, body.error as JsonObject);
+}
+
+export class HttpRefusal extends Error {
+  readonly status: number;
+  readonly error: JsonObject;
+
+  constructor(status: number, error: JsonObject) {
+    super(JSON.stringify(error));
+    this.status = status;
+    this.error = error;
+  }
+}
+
+/** Plain HTTP, with nothing of ours but the documents' form. */
+export function overHttp(url: string): Wire {
+  const post = async (path: string, envelope: Envelope) =>
+    documentOf(
+      await fetch(`${url}/v1/asp${path}`, {
+        method: "POST",
+        headers: { "content-type": "application/asp+json" },
+        body: JSON.stringify(encode(EnvelopeSchema, envelope)),
+      }),
+    );
+  const session = (document: JsonObject): Session => {
+    const decoded = decodeValid(SessionSchema, document);
+    if (!decoded.ok) throw new Error(JSON.stringify(decoded.errors));
+    return decoded.message;
+  };
+  return {
+    open: async (invitation) => session(await post("/sessions", invitation)),
+    append: async (envelope) => {
+      const { ordinal } = await post(`/sessions/${envelope.sessionId}/messages`, envelope);
+      return { ordinal: Number(ordinal) };
+    },
+    get: async (sessionId) => session(await documentOf(await fetch(`${url}/v1/asp/sessions/${sessionId}`))),
+  };
 }

@@ -21,7 +21,7 @@ import type { WakeUps } from "../wake-ups.ts";
 import { type Agents, agentNotFound, type KnownAgent } from "./agents.ts";
 import type { Ending, KnownSession, SessionEngine } from "./engine.ts";
 import { sessionNotFound } from "./refusals.ts";
-import { listSessions, type MessageRow } from "./rows.ts";
+import { findMessage, listSessions, type MessageRow, readMessages } from "./rows.ts";
 
 export interface SessionsContext {
   readonly engine: SessionEngine;
@@ -97,8 +97,15 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       };
     },
 
-    async listMessages({ sessionId, afterOrdinal, pageSize: size }, context) {
+    async listMessages({ sessionId, afterOrdinal, pageSize: size, messageId }, context) {
       const { session } = await visible(sessions, await authority.identify(context), sessionId);
+      if (messageId !== "") {
+        const entry = await engine.store.read(async (tx) => {
+          const found = await findMessage(tx, sessionId, messageId);
+          return found && (await readMessages(tx, sessionId, found.ordinal - 1, 1))[0];
+        });
+        return { entries: entry === undefined ? [] : [entryOf(entry)].filter((one) => one !== undefined) };
+      }
       const rows = await engine.messages(sessionId, afterOrdinal, pageSize(size));
       const entries = rows.flatMap((row) => entryOf(row) ?? []);
       const last = entries.at(-1)?.ordinal ?? 0;

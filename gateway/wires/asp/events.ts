@@ -1,0 +1,30 @@
+import type { SessionState } from "@depute/contracts/asp/v0/session_pb";
+import { SessionStateSchema } from "@depute/contracts/asp/v0/session_pb";
+import { TranscriptEntrySchema } from "@depute/contracts/asp/v0/transcript_pb";
+import type { WatchSessionResponse } from "@depute/contracts/depute/tasks/v1/session_service_pb";
+import { encode } from "@depute/wire";
+import type { SseEvent } from "../../src/sse.ts";
+import { toAspError } from "./errors.ts";
+
+/** A session's messages as events, named as the frames of ASP's WebSocket: `message`, `session_state`, `error`. */
+export async function* toSse(
+  watched: AsyncIterable<WatchSessionResponse>,
+  requestId: string,
+): AsyncGenerator<SseEvent, void, undefined> {
+  let told: SessionState | undefined;
+  try {
+    for await (const { entry, state } of watched) {
+      if (entry !== undefined) {
+        yield { event: "message", id: String(entry.ordinal), data: encode(TranscriptEntrySchema, entry) };
+      }
+      if (state !== told) yield { event: "session_state", data: { state: stateWord(state) } };
+      told = state;
+    }
+  } catch (thrown) {
+    yield { event: "error", data: toAspError(thrown, requestId).body };
+  }
+}
+
+export function stateWord(state: SessionState): string {
+  return SessionStateSchema.value[state]?.localName ?? "";
+}

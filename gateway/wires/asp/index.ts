@@ -1,0 +1,230 @@
+import type { DescMessage, JsonValue, MessageShape } from "@bufbuild/protobuf";
+import { AgentCardSchema } from "@depute/contracts/asp/v0/agent_card_pb";
+import { type Envelope, EnvelopeSchema, Performative } from "@depute/contracts/asp/v0/envelope_pb";
+import { SessionSchema } from "@depute/contracts/asp/v0/session_pb";
+import { TranscriptEntrySchema, TranscriptSchema } from "@depute/contracts/asp/v0/transcript_pb";
+import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import {
+  type HttpRequest,
+  type HttpResponse,
+  type HttpRoute,
+  type PathParameters,
+  readBody,
+  sendJson,
+} from "@depute/service";
+import { decodeValid, encode, parseJson, refusalOf } from "@depute/wire";
+import type { Clients } from "../../src/clients.ts";
+import type { WireDeps } from "../../src/json-rpc-route.ts";
+import { sendEvents } from "../../src/sse.ts";
+import { type WireCall, wireCall } from "../../src/wire-call.ts";
+import { cardOf, discoverCards } from "./cards.ts";
+import { toAspError } from "./errors.ts";
+import { stateWord, toSse } from "./events.ts";
+
+/** The type of ASP's documents; plain JSON is taken too, and given to who asks for nothing else. */
+const ASP_JSON = "application/asp+json";
+const JSON_TYPES = new Set([ASP_JSON, "application/json"]);
+const CHALLENGE = { "www-authenticate": "DPoP, Bearer" };
+
+/** A request as the methods of this wire see it. */
+interface Asked {
+  readonly parameters: PathParameters;
+  readonly query: URLSearchParams;
+  readonly call: WireCall;
+  /** The document of the body. */
+  read<Desc extends DescMessage>(schema: Desc): Promise<MessageShape<Desc>>;
+}
+
+/** What is answered, with its HTTP status. */
+interface Answer {
+  readonly status: number;
+  readonly body: JsonValue;
+}
+
+type Method = (asked: Asked) => Promise<Answer>;
+
+/** The ASP wire: sessions and cards over HTTP, live messages as server-sent events. (ASP transports "HTTP/SSE") */
+export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
+  const { sessions } = clients;
+  const ok = (body: JsonValue, status = 200): Answer => ({ status, body });
+
+  const send = async (envelope: Envelope, { call }: Asked): Promise<Answer> => {
+    const { ordinal, state, lastHash } = await sessions.appendMessage({ envelope }, call.asCaller);
+    return ok({ messageId: envelope.messageId, ordinal, state: stateWord(state), lastHash }, 201);
+  };
+
+  const routes: Readonly<Record<string, Readonly<Record<string, Method>>>> = {
+    "/v1/asp/discover": {
+      GET: async ({ query, call }) => {
+        const cards = await discoverCards(clients, query, call);
+        return ok({ agents: cards.map((card) => encode(AgentCardSchema, card)) });
+      },
+    },
+    "/v1/asp/agents/{id}/card": {
+      GET: async ({ parameters: { id = "" }, call }) =>
+        ok(encode(AgentCardSchema, await cardOf(clients, id, call))),
+    },
+    "/v1/asp/sessions": {
+      POST: async ({ read, call }) => {
+        const { session } = await sessions.createSession(
+          { invitation: await read(EnvelopeSchema) },
+          call.asCaller,
+        );
+        return ok(encode(SessionSchema, present(session)), 201);
+      },
+      GET: async ({ query, call }) => {
+        const request = {
+          agentId: query.get("agent_id") ?? "",
+          pageSize: limitOf(query),
+          pageToken: query.get("cursor") ?? "",
+        };
+        const page = await sessions.listSessions(request, call.asCaller);
+        return ok({
+          sessions: page.sessions.map((session) => encode(SessionSchema, session)),
+          ...(page.nextPageToken === "" ? {} : { nextCursor: page.nextPageToken }),
+        });
+      },
+    },
+    "/v1/asp/sessions/{id}": {
+      GET: async ({ parameters: { id: sessionId = "" }, call }) => {
+        const { session } = await sessions.getSession({ sessionId }, call.asCaller);
+        return ok(encode(SessionSchema, present(session)));
+      },
+      // A session is never removed, and nobody can end it for another: its end is a message too.
+      DELETE: async (asked) => {
+        const envelope = await asked.read(EnvelopeSchema);
+        requireSession(envelope, asked);
+        if (envelope.performative !== Performative.CLOSE) throw invalid("performative", "must be CLOSE");
+        return { ...(await send(envelope, asked)), status: 200 };
+      },
+    },
+    "/v1/asp/sessions/{id}/messages": {
+      POST: async (asked) => {
+        const envelope = await asked.read(EnvelopeSchema);
+        requireSession(envelope, asked);
+        return send(envelope, asked);
+      },
+      GET: async ({ parameters: { id: sessionId = "" }, query, call }) => {
+        const request = { sessionId, afterOrdinal: afterOf(query), pageSize: limitOf(query) };
+        const { entries, nextAfterOrdinal } = await sessions.listMessages(request, call.asCaller);
+        return ok({
+          messages: entries.map((entry) => encode(TranscriptEntrySchema, entry)),
+          ...(nextAfterOrdinal === 0 ? {} : { nextCursor: String(nextAfterOrdinal) }),
+        });
+      },
+    },
+    "/v1/asp/sessions/{id}/messages/{message}": {
+      GET: async ({ parameters: { id: sessionId = "", message: messageId = "" }, call }) => {
+        const { entries } = await sessions.listMessages({ sessionId, messageId }, call.asCaller);
+        const [entry] = entries;
+        if (entry !== undefined) return ok(encode(TranscriptEntrySchema, entry));
+        throw new DeputeError(ErrorReason.SESSION_NOT_FOUND, "the session has no such message", {
+          metadata: { session: sessionId, message: messageId },
+        });
+      },
+    },
+    "/v1/asp/sessions/{id}/transcript": {
+      GET: async ({ parameters: { id: sessionId = "" }, call }) => {
+        const { transcript } = await sessions.exportTranscript({ sessionId }, call.asCaller);
+        return ok(encode(TranscriptSchema, present(transcript)));
+      },
+    },
+  };
+
+  return Object.entries(routes).map(([path, methods]) => ({
+    methods: Object.keys(methods),
+    path,
+    async handle(request, response, parameters) {
+      const call = wireCall(request, response, deps.publicUrl);
+      const query = new URLSearchParams(request.url?.split("?").slice(1).join("?"));
+      if (parameters.id !== undefined && path.startsWith("/v1/asp/sessions")) {
+        response.setHeader("asp-session-id", parameters.id);
+      }
+      try {
+        if (path === LIVE && request.method === "GET" && wantsEvents(request)) {
+          const afterOrdinal = afterOf(query, call.lastEventId);
+          const watched = sessions.watchSession(
+            { sessionId: parameters.id ?? "", afterOrdinal },
+            call.asCaller,
+          );
+          return await sendEvents(response, toSse(watched, call.requestId), deps);
+        }
+        const read = <Desc extends DescMessage>(schema: Desc) => document(request, schema, deps.maxBodyBytes);
+        const method = methods[request.method ?? ""] as Method;
+        const { status, body } = await method({ parameters, query, call, read });
+        answer(request, response, status, body);
+      } catch (thrown) {
+        const { status, body } = toAspError(thrown, call.requestId);
+        if (status >= 500) deps.log.error({ err: thrown, path, request_id: call.requestId }, "asp");
+        else deps.log.info({ path, request_id: call.requestId, reason: body.error.reason }, "asp");
+        answer(request, response, status, body, status === 401 ? CHALLENGE : {});
+      }
+    },
+  }));
+}
+
+const LIVE = "/v1/asp/sessions/{id}/messages";
+
+function wantsEvents({ headers }: HttpRequest): boolean {
+  return /(^|,)\s*text\/event-stream\s*($|[,;])/i.test(headers.accept ?? "");
+}
+
+function answer(
+  { headers }: HttpRequest,
+  response: HttpResponse,
+  status: number,
+  body: JsonValue,
+  more: Record<string, string> = {},
+): void {
+  const accepted = (headers.accept ?? "").toLowerCase();
+  const isPlain = accepted.includes("application/json") && !accepted.includes(ASP_JSON);
+  sendJson(response, status, body, { "content-type": isPlain ? "application/json" : ASP_JSON, ...more });
+}
+
+async function document<Desc extends DescMessage>(
+  request: HttpRequest,
+  schema: Desc,
+  maxBytes: number,
+): Promise<MessageShape<Desc>> {
+  const type =
+    String(request.headers["content-type"] ?? "")
+      .split(";", 1)[0]
+      ?.trim()
+      .toLowerCase() ?? "";
+  if (!JSON_TYPES.has(type)) throw invalid("content-type", `must be ${ASP_JSON} or application/json`);
+  const parsed = parseJson(await readBody(request, maxBytes), { maxBytes });
+  if (!parsed.ok) throw refusalOf(parsed.error);
+  const decoded = decodeValid(schema, parsed.value);
+  if (!decoded.ok) throw refusalOf(...decoded.errors);
+  return decoded.message;
+}
+
+/** The address and the message have to name the same session. */
+function requireSession({ sessionId }: Envelope, { parameters: { id } }: Asked): void {
+  if (sessionId !== id) throw invalid("sessionId", "is not the session of the address");
+}
+
+function limitOf(query: URLSearchParams): number {
+  return wholeNumber(query, "limit", 200);
+}
+
+/** The place after which to begin: of a page before, of an event before, or as the client counts. */
+function afterOf(query: URLSearchParams, lastEventId?: string): number {
+  if (lastEventId !== undefined && !query.has("cursor")) {
+    return wholeNumber(new URLSearchParams({ "Last-Event-ID": lastEventId }), "Last-Event-ID", 10_000);
+  }
+  return wholeNumber(query, query.has("cursor") ? "cursor" : "since_sequence", 10_000);
+}
+
+function wholeNumber(query: URLSearchParams, name: string, max: number): number {
+  const text = query.get(name) ?? "0";
+  const value = Number(text);
+  if (!/^\d{1,5}$/.test(text) || value > max) throw invalid(name, `is a whole number up to ${max}`);
+  return value;
+}
+
+function present<T>(value: T | undefined): T {
+  if (value === undefined)
+    throw new DeputeError(ErrorReason.INTERNAL, "a service answered without its message");
+  return value;
+}
