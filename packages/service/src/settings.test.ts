@@ -59,6 +59,7 @@ describe("readSettings", () => {
     ["maxTasks", "--max-tasks", "", 10],
     ["leaseTimeout", "--lease-timeout", "250ms", 250],
     ["leaseTimeout", "--lease-timeout", "5m", 300_000],
+    ["leaseTimeout", "--lease-timeout", "7776000000ms", 7_776_000_000],
     ["leaseTimeout", "--lease-timeout", "1h", 3_600_000],
     ["strict", "--strict", "true", true],
     ["strict", "--strict", "off", false],
