@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { CanonicalError, canonicalJson, DeputeError, ErrorReason } from "@depute/core";
+import { CanonicalError, canonicalJson, DeputeError, ErrorReason, invalid } from "@depute/core";
 import type { CheckResult } from "../rules/check-result.ts";
 import type { Compilable } from "../rules/spec-validation.ts";
 import type { CompileItem, Unusable } from "./jobs.ts";
@@ -41,19 +41,26 @@ export class Checker {
    *
    * @param judgement JSON of a Judgement, the same text for the same contract so that what was compiled is found again
    * @param output JSON of the output
+   * @throws DeputeError INVALID_REQUEST when it is none
    */
-  verify(judgement: string, output: string, by: By = {}): Promise<CheckResult> {
-    return this.#pool.run({ kind: "verify", judgement, output }, { ...by, key: keyOf(judgement) });
+  async verify(judgement: string, output: string, by: By = {}): Promise<CheckResult> {
+    const result = await this.#pool.run(
+      { kind: "verify", judgement, output },
+      { ...by, key: keyOf(judgement) },
+    );
+    if ("notJson" in result) throw notJson();
+    return result;
   }
 
   /**
    * The canonical form of a JSON text, made elsewhere when it is long.
    *
-   * @throws CanonicalError for what has none
+   * @throws CanonicalError for what has none, DeputeError INVALID_REQUEST for what is no JSON
    */
   async canonical(text: string, by: By = {}): Promise<string> {
-    if (text.length <= AT_ONCE_CHARS) return canonicalJson(JSON.parse(text));
+    if (text.length <= AT_ONCE_CHARS) return canonicalJson(parsed(text));
     const result = await this.#pool.run({ kind: "canonical", text }, { ...by, key: "canonical" });
+    if ("notJson" in result) throw notJson();
     if ("problem" in result) throw new CanonicalError(result.problem, "");
     return result.canonical;
   }
@@ -83,6 +90,18 @@ export class Checker {
   close(): Promise<void> {
     return this.#pool.close();
   }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw notJson();
+  }
+}
+
+function notJson(): DeputeError {
+  return invalid("output", "not JSON");
 }
 
 function keyOf(text: string): string {

@@ -49,14 +49,19 @@ export interface Unusable {
 export type JobResult<J extends Job = Job> = J extends { kind: "compile" }
   ? Unusable | undefined
   : J extends { kind: "verify" }
-    ? CheckResult
+    ? CheckResult | { notJson: true }
     : J extends { kind: "canonical" }
-      ? { canonical: string } | { problem: string }
+      ? { canonical: string } | { problem: string } | { notJson: true }
       : Violation[] | Unusable;
 
-/** What a worker sends: once that it is ready, then an answer to each job. */
-export type WorkerMessage =
-  | { ready: true }
-  | { id: number; result: JobResult }
-  | { id: number; failure: string };
-export type WorkerRequest = { id: number; job: Job };
+/** How one job of a request ended, and how long it took, in milliseconds. */
+export type Answer = ({ result: JobResult } | { failure: string }) & { ms: number };
+
+/** What a worker sends: once that it is ready, then an answer to each request. */
+export type WorkerMessage = { ready: true } | { id: number; answers: Answer[] };
+
+/** Jobs that are run one after the other and answered together. */
+export type WorkerRequest = { id: number; jobs: readonly Job[] };
+
+/** What a worker is started with: one number, the place of the job that it runs within its request. */
+export type WorkerSetup = { progress: Int32Array<SharedArrayBuffer> };

@@ -56,7 +56,7 @@ test("answers each job", async () => {
   });
   for (const output of ['"a"', "1", '"b"']) {
     const result = await pool.run({ kind: "verify", judgement, output });
-    expect(result.passed).toBe(output !== "1");
+    expect(result).toMatchObject({ passed: output !== "1" });
   }
   const items = JSON.stringify([
     { schema: true },
@@ -211,4 +211,27 @@ test("long texts are made canonical elsewhere, and what has no such form is said
   expect(await pool.run({ kind: "canonical", text: '"\\ud800"' })).toEqual({
     problem: expect.stringContaining("surrogate"),
   });
+});
+
+test("of quick jobs that were handed over together only the one that does not end is refused", async () => {
+  const clock = new ManualClock();
+  const pool = open({ size: 1, timers: clock });
+  const known = { key: "known" };
+  for (let i = 0; i < 4; i++) expect(await pool.run(quick, known)).toHaveLength(1);
+  // Two singles take the two threads, what comes then waits and goes together.
+  const jobs = [endless, endless].map((job) => reasonOf(pool.run(job, known)));
+  await vi.waitFor(() => expect(clock.pending).toBe(2), { timeout: 5000 });
+  const together = [quick, endless, quick].map((job) => pool.run(job, known));
+  const culprit = reasonOf(together[1] as Promise<unknown>);
+  clock.advance(1000);
+  expect(await Promise.all(jobs)).toEqual(Array(2).fill("CHECK_TIMEOUT"));
+  await vi.waitFor(
+    async () => {
+      clock.advance(1000);
+      expect(await Promise.race([culprit, Promise.resolve("runs")])).toBe("CHECK_TIMEOUT");
+    },
+    { timeout: 15_000, interval: 300 },
+  );
+  expect(await together[0]).toHaveLength(1);
+  expect(await together[2]).toHaveLength(1);
 });

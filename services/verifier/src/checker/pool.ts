@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
 import { FairQueue } from "./fair-queue.ts";
-import type { Job, JobResult, WorkerMessage, WorkerRequest } from "./jobs.ts";
+import type { Answer, Job, JobResult, WorkerMessage, WorkerRequest, WorkerSetup } from "./jobs.ts";
 import { Reputation } from "./reputation.ts";
 
 export interface PoolOptions {
@@ -44,10 +44,16 @@ interface Pending {
 
 interface Slot {
   readonly worker: Worker;
+  /** Place of the job that it runs. */
+  readonly progress: Int32Array<SharedArrayBuffer>;
   ready: boolean;
-  /** The job that it runs, by the number of the request. */
-  current?: { id: number; pending: Pending; cancel: () => void; quick: boolean; start: number } | undefined;
+  /** What it runs: one job, or several that are known to be quick. */
+  current?: { id: number; pendings: Pending[]; cancel: () => void; quick: boolean } | undefined;
 }
+
+/** Quick jobs that go to a thread together, and their characters: handing over costs more than most of them. */
+const MAX_TOGETHER = 16;
+const MAX_TOGETHER_CHARS = 256 * 1024;
 
 /** How often in a row a worker may fail to start before jobs are refused. */
 const MAX_FAILED_STARTS = 3;
@@ -107,7 +113,9 @@ export class WorkerPool {
   }
 
   #spawn(): void {
+    const progress = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
     const worker = new Worker(new URL("./worker.ts", import.meta.url), {
+      workerData: { progress } satisfies WorkerSetup,
       // Nothing of the process is the business of a check.
       env: {},
       execArgv: [],
@@ -117,7 +125,7 @@ export class WorkerPool {
         stackSizeMb: 4,
       },
     });
-    const slot: Slot = { worker, ready: false };
+    const slot: Slot = { worker, progress, ready: false };
     this.#slots.add(slot);
     worker.on("message", (message: WorkerMessage) => this.#onMessage(slot, message));
     worker.on("error", (error) => this.#onLost(slot, error));
@@ -160,28 +168,41 @@ export class WorkerPool {
       if (!slot.ready || slot.current !== undefined) continue;
       const next = this.#next();
       if (next === undefined) return;
-      const { pending, quick } = next;
+      const { pendings, quick } = next;
       const id = ++this.#requests;
       const cancel = this.#options.timers.after(this.#options.jobLimitMs, () => this.#onTimeout(slot));
-      slot.current = { id, pending, cancel, quick, start: performance.now() };
-      slot.worker.postMessage({ id, job: pending.job } satisfies WorkerRequest);
+      slot.current = { id, pendings, cancel, quick };
+      Atomics.store(slot.progress, 0, 0);
+      slot.worker.postMessage({ id, jobs: pendings.map(({ job }) => job) } satisfies WorkerRequest);
     }
   }
 
-  #next(): { pending: Pending; quick: boolean } | undefined {
+  #next(): { pendings: Pending[]; quick: boolean } | undefined {
     const running = [...this.#slots].flatMap(({ current }) => (current === undefined ? [] : [current]));
     if (running.length > this.#options.size) return undefined;
+    const together = this.#takeQuick();
+    if (together.length > 0) return { pendings: together, quick: true };
     const unknown = running.filter(({ quick }) => !quick);
-    const all = () => true;
-    const quick = takeLive(this.#quick, all);
-    if (quick !== undefined) return { pending: quick, quick: true };
     if (unknown.length >= this.#options.size) return undefined;
     // One caller alone leaves a thread to the others.
     const most = Math.max(1, this.#options.size - 1);
     const mayServe = (owner: string) =>
-      owner === "" || unknown.filter(({ pending }) => pending.caller === owner).length < most;
+      owner === "" || unknown.filter(({ pendings }) => pendings[0]?.caller === owner).length < most;
     const other = takeLive(this.#unknown, mayServe);
-    return other === undefined ? undefined : { pending: other, quick: false };
+    return other === undefined ? undefined : { pendings: [other], quick: false };
+  }
+
+  #takeQuick(): Pending[] {
+    const taken: Pending[] = [];
+    // Half of what waits, so that a second thread has work as well.
+    const most = Math.min(MAX_TOGETHER, Math.ceil(this.#quick.size / 2));
+    for (let chars = 0; taken.length < most && chars < MAX_TOGETHER_CHARS; ) {
+      const pending = takeLive(this.#quick, () => true);
+      if (pending === undefined) break;
+      chars += charsOf(pending.job);
+      taken.push(pending);
+    }
+    return taken;
   }
 
   #onMessage(slot: Slot, message: WorkerMessage): void {
@@ -190,16 +211,22 @@ export class WorkerPool {
       this.#failedStarts = 0;
       this.#grow();
     } else if (slot.current?.id === message.id) {
-      const { pending, cancel, start } = slot.current;
+      const { pendings, cancel } = slot.current;
       slot.current = undefined;
       cancel();
-      this.#reputation.ran(pending.key, performance.now() - start);
-      if ("failure" in message) {
-        this.#options.onError(new Error(message.failure), "a check failed for a fault of our own");
-        pending.reject(new DeputeError(ErrorReason.INTERNAL, "the check could not be run"));
-      } else pending.resolve(message.result);
+      for (const [i, pending] of pendings.entries()) this.#settle(pending, message.answers[i]);
     }
     this.#dispatch();
+  }
+
+  #settle({ key, resolve, reject }: Pending, answer: Answer | undefined): void {
+    this.#reputation.ran(key, answer?.ms ?? 0);
+    if (answer !== undefined && "result" in answer) {
+      resolve(answer.result);
+      return;
+    }
+    this.#options.onError(new Error(answer?.failure ?? "no answer"), "a check failed for a fault of our own");
+    reject(new DeputeError(ErrorReason.INTERNAL, "the check could not be run"));
   }
 
   #onTimeout(slot: Slot): void {
@@ -221,13 +248,19 @@ export class WorkerPool {
     this.#refill();
   }
 
-  /** Takes a worker out, and settles the job that it ran. */
+  /** Takes a worker out, and settles the job that it ran; those that went along with it wait once more. */
   #end(slot: Slot, error: DeputeError): void {
     this.#slots.delete(slot);
-    slot.current?.cancel();
-    if (!this.#closed) this.#reputation.ran(slot.current?.pending.key, Number.POSITIVE_INFINITY);
-    slot.current?.pending.reject(error);
+    const { current } = slot;
     slot.current = undefined;
+    if (current === undefined) return;
+    current.cancel();
+    const culprit = Atomics.load(slot.progress, 0);
+    for (const [i, pending] of current.pendings.entries()) {
+      if (i === culprit && !this.#closed) this.#reputation.ran(pending.key, Number.POSITIVE_INFINITY);
+      if (i === culprit || this.#closed) pending.reject(error);
+      else this.#unknown.push(pending.caller ?? "", pending);
+    }
   }
 
   #refill(): void {
@@ -239,6 +272,19 @@ export class WorkerPool {
       this.#refuseWaiting(error);
     }
     this.#dispatch();
+  }
+}
+
+function charsOf(job: Job): number {
+  switch (job.kind) {
+    case "compile":
+      return job.items.length;
+    case "verify":
+      return job.judgement.length + job.output.length;
+    case "validate":
+      return job.schema.length + (job.value?.length ?? 0);
+    case "canonical":
+      return job.text.length;
   }
 }
 

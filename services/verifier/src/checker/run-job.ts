@@ -28,12 +28,22 @@ export class JobRunner {
       case "compile":
         return firstUnusable(JSON.parse(job.items) as CompileItem[]);
       case "verify":
-        return this.#plan(job.judgement)(JSON.parse(job.output));
+        return this.#verify(job);
       case "validate":
         return this.#validate(job);
       case "canonical":
         return canonical(job.text);
     }
+  }
+
+  #verify({ judgement, output }: Job & { kind: "verify" }): JobResult<Job & { kind: "verify" }> {
+    let value: unknown;
+    try {
+      value = JSON.parse(output);
+    } catch {
+      return { notJson: true };
+    }
+    return this.#plan(judgement)(value);
   }
 
   #plan(judgement: string): Plan {
@@ -70,6 +80,7 @@ function canonical(text: string): JobResult<Job & { kind: "canonical" }> {
   try {
     return { canonical: canonicalJson(JSON.parse(text)) };
   } catch (error) {
+    if (error instanceof SyntaxError) return { notJson: true };
     if (error instanceof CanonicalError) return { problem: error.message };
     throw error;
   }

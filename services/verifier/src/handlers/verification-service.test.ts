@@ -72,3 +72,20 @@ test("a schema is compiled, and a value checked", async () => {
     metadata: { pattern: "(?=a)" },
   });
 });
+
+test("an output may come as JSON text, which is read by the check alone", async () => {
+  const { id: contractId } = await platform.agree();
+  const judge = (outputJson: string, output?: ReturnType<typeof value>) =>
+    platform.verification.checkOutput({ contractId, outputJson, ...(output && { output }) });
+  expect((await judge('{ "label": "good" }')).result?.passed).toBe(true);
+  expect((await judge("null")).result?.passed).toBe(false);
+  for (const text of ["{", "undefined", "{'label':1}", " "]) {
+    expect(await refusal(judge(text))).toMatchObject({ reason: "INVALID_REQUEST", fields: ["output"] });
+  }
+  expect(await refusal(judge("1", value(1)))).toMatchObject({
+    reason: "INVALID_REQUEST",
+    fields: ["output_json"],
+  });
+  expect(await refusal(judge(""))).toMatchObject({ reason: "INVALID_REQUEST", fields: ["output"] });
+  expect(await refusal(judge(`"${"x".repeat(1024 * 1024)}"`))).toMatchObject({ reason: "INVALID_REQUEST" });
+});

@@ -29,15 +29,15 @@ export function verificationService(verifier: Verifier): ServiceImpl<typeof Veri
   return {
     async checkOutput(request: CheckOutputRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
-      if (request.output === undefined) throw invalid("output", "is needed");
-      const { text } = readValue(request.output, "output");
+      const text = outputText(request);
       const known = await contracts.get(request.contractId);
       const { verification } = known.contract;
       const by = { identity, signal: context.signal };
-      const outputHash = isDeterministic(verification)
-        ? ""
-        : (await canonicalOutput(verifier, text, byOf(by))).hash;
-      const subject = { known, output: text, outputHash, ...by };
+      // Models and people are shown one form, whatever way it was written.
+      const shown = isDeterministic(verification)
+        ? { canonical: text, hash: "" }
+        : await canonicalOutput(verifier, text, byOf(by));
+      const subject = { known, output: shown.canonical, outputHash: shown.hash, ...by };
       const { result, reviewId, cost } = await judgeOutput(verifier, subject);
       const answer = { method: METHODS[verification.method], reviewId, judgeCostMicrocents: BigInt(cost) };
       return result === undefined ? answer : { ...answer, result };
@@ -59,6 +59,14 @@ export function verificationService(verifier: Verifier): ServiceImpl<typeof Veri
       };
     },
   };
+}
+
+/** @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED */
+function outputText({ output, outputJson }: CheckOutputRequest): string {
+  if (output !== undefined && outputJson !== "") throw invalid("output_json", "there is an output as well");
+  if (outputJson !== "") return outputJson;
+  if (output === undefined) throw invalid("output", "is needed");
+  return readValue(output, "output").text;
 }
 
 function canonicalSchema(value: unknown): string {

@@ -43,6 +43,9 @@ const OUTCOMES: Record<Outcome, TreeOutcome> = {
   inconclusive: TreeOutcome.INCONCLUSIVE,
 };
 
+/** Attestations whose outputs are checked at once. */
+const AT_ONCE = 32;
+
 /** Verifies an attestation with all that it builds on (DelegateOS 7.3, which leaves it to v0.2). */
 export async function verifyAttestationTree(
   verifier: Verifier,
@@ -57,9 +60,7 @@ export async function verifyAttestationTree(
   const vouched = vouchedFor(verifier, nodes);
   const totals = totalsOf(nodes);
   const breathe = createBreath();
-  const answers = [];
-  for (const [i, node] of nodes.entries()) {
-    const { attestation, storeTime, depth } = node;
+  const verifyNode = async ({ attestation, storeTime, depth }: CollectedNode, given: unknown) => {
     const { contract, judgement } = await verifier.contracts.get(attestation.contractId);
     const budget = contract.constraints.maxBudgetMicrocents;
     const total = totals.get(attestation.id) ?? 0n;
@@ -68,15 +69,26 @@ export async function verifyAttestationTree(
       isDeterministic(contract.verification) ? verifier.checker.verify(judgement, output, by) : undefined;
     const findings = [
       signatureFinding(verifier, attestation),
-      ...(await outputFindings(verifier, by, attestation, i === 0 ? rootOutput : undefined, vouched, judge)),
+      ...(await outputFindings(verifier, by, attestation, given, vouched, judge)),
       costMicrocents <= budget
         ? passed("cost")
         : failed("cost", `${costMicrocents} microcents are more than the budget of ${budget}`),
       budgetFinding(total, budget),
       signerAuthority(verifier.engine, attestation, contract, storeTime, known),
     ];
-    answers.push(answerOf(attestation.id, depth, total, findings));
-    await breathe();
+    return answerOf(attestation.id, depth, total, findings);
+  };
+  const answers: ReturnType<typeof answerOf>[] = [];
+  for (let at = 0; at < nodes.length; at += AT_ONCE) {
+    const some: Promise<ReturnType<typeof answerOf>>[] = [];
+    for (const [i, node] of nodes.slice(at, at + AT_ONCE).entries()) {
+      const answer = verifyNode(node, at + i === 0 ? rootOutput : undefined);
+      // It is looked at below; until then a failure is not nobody's.
+      answer.catch(() => {});
+      some.push(answer);
+      await breathe();
+    }
+    answers.push(...(await Promise.all(some)));
   }
   return { valid: answers.every((node) => node.passed), nodes: answers };
 }

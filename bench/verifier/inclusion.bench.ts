@@ -1,0 +1,133 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { systemClock } from "@depute/core";
+import {
+  foldNodes,
+  leafHash,
+  logEntryBytes,
+  nodeHash,
+  nodesOf,
+  verifyInclusion,
+} from "@depute/dct/transparency";
+import { openStore } from "@depute/store";
+import { migrations } from "../../services/verifier/src/store/migrations.ts";
+import { TransparencyLog } from "../../services/verifier/src/transparency-log.ts";
+import type { Benchmarks } from "../bench.ts";
+import { engine, issuer } from "./client.ts";
+
+const LEAVES = 1_000_000;
+
+/** Proofs from a log of a million leaves in a SQLite file, and how long another leaf takes. */
+const benchmarks: Benchmarks = async () => {
+  const folder = mkdtempSync(join(tmpdir(), "depute-bench-"));
+  const file = join(folder, "verifier.sqlite");
+  const onError = (error: unknown) => console.error(error);
+  await (await openStore({ file, migrations, onError })).close();
+  const root = fill(file);
+  const store = await openStore({ file, migrations, onError });
+  const log = new TransparencyLog(engine, issuer, systemClock);
+  let at = 0;
+  const prove = async () => {
+    at = (at + 618_033) % LEAVES;
+    const proof = await store.read((tx) => log.inclusion(tx, at, LEAVES));
+    return { at, proof };
+  };
+  for (let i = 0; i < 100; i++) {
+    const { at: index, proof } = await prove();
+    const leaf = leafHash(engine.sha256, bytesOf(index));
+    if (!verifyInclusion(engine.sha256, { index, treeSize: LEAVES, leaf, root, proof })) {
+      throw new Error("a proof does not hold");
+    }
+  }
+  let size = 0;
+  return [
+    {
+      name: `a log of ${LEAVES} leaves`,
+      contenders: [
+        { name: "inclusion proof", run: prove },
+        {
+          name: "consistency proof",
+          run: () => {
+            size = (size + 618_033) % LEAVES;
+            return store.read((tx) => log.consistency(tx, size, LEAVES));
+          },
+        },
+      ],
+      figures: [
+        {
+          name: "inclusion proof, mean of 2,000",
+          unit: "ms",
+          atMost: 1,
+          async measure() {
+            const start = performance.now();
+            for (let i = 0; i < 2000; i++) await prove();
+            return (performance.now() - start) / 2000;
+          },
+        },
+        {
+          name: "append, 128 in one transaction, mean",
+          unit: "ms",
+          async measure() {
+            const start = performance.now();
+            await store.write(async (tx) => {
+              for (let i = 0; i < 128; i++) await log.append(tx, "attestation", { i, start });
+            });
+            return (performance.now() - start) / 128;
+          },
+        },
+      ],
+      async close() {
+        await store.close();
+        rmSync(folder, { recursive: true });
+      },
+    },
+  ];
+};
+export default benchmarks;
+
+function bytesOf(index: number): Uint8Array {
+  return logEntryBytes({ kind: "attestation", digest: digestOf(index), time: index });
+}
+
+function digestOf(index: number): Uint8Array {
+  return engine.sha256(new TextEncoder().encode(`leaf ${index}`));
+}
+
+/** Writes what appending one by one would have written. Gives the root. */
+function fill(file: string): Uint8Array {
+  const database = new DatabaseSync(file);
+  database.exec("PRAGMA synchronous = OFF; BEGIN");
+  const entry = database.prepare(
+    "INSERT INTO log_entries (log_index, kind, digest, append_ms) VALUES (?, 'attestation', ?, ?)",
+  );
+  const node = database.prepare("INSERT INTO log_nodes (position, hash) VALUES (?, ?)");
+  let hashes: Uint8Array[] = [];
+  for (let i = 0; i < LEAVES; i++) {
+    entry.run(i, digestOf(i), i);
+    const hash = leafHash(engine.sha256, bytesOf(i));
+    node.run(i, hash);
+    hashes.push(hash);
+  }
+  const levels = [hashes];
+  for (let level = 1; hashes.length > 1; level++) {
+    const above: Uint8Array[] = [];
+    for (let i = 0; i + 1 < hashes.length; i += 2) {
+      const hash = nodeHash(engine.sha256, hashes[i] as Uint8Array, hashes[i + 1] as Uint8Array);
+      node.run(level * 2 ** 40 + i / 2, hash);
+      above.push(hash);
+    }
+    levels.push(above);
+    hashes = above;
+  }
+  const frontier = nodesOf({ begin: 0, end: LEAVES }).map(
+    ({ level, index }) => levels[level]?.[index] as Uint8Array,
+  );
+  database
+    .prepare("INSERT INTO log_state (id, size, frontier) VALUES (1, ?, ?)")
+    .run(LEAVES, Buffer.concat(frontier));
+  database.exec("COMMIT");
+  database.close();
+  return foldNodes(engine.sha256, frontier);
+}
