@@ -12,8 +12,7 @@ import {
   verifyInclusion,
 } from "@depute/dct/transparency";
 import { openStore } from "@depute/store";
-import { migrations } from "../../services/verifier/src/store/migrations.ts";
-import { TransparencyLog } from "../../services/verifier/src/transparency-log.ts";
+import { migrations, TransparencyLog } from "@depute/verifier/testing";
 import type { Benchmarks } from "../bench.ts";
 import { engine, issuer } from "./client.ts";
 
