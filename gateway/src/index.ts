@@ -34,7 +34,7 @@ export const gateway = defineService({
         return deps.publicUrl;
       },
     };
-    const mcp = mcpWire(readMcpConfig(settings.mcpConfig), deps.connect, wire);
+    const mcp = mcpWire(readMcpConfig(settings.mcpConfig), deps.connect, clients, wire);
     const methods = new NekteMethods({ clients, defaultAgent, invokeTimeoutMs });
     const auth = settings.auth === "required" ? "bearer" : "none";
     return {

@@ -1,6 +1,6 @@
 import { argumentsDigest, createProof, generateKeypair, type Keypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Client, type ClientOptions, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { Json, TestPlatform } from "../gateway/platform.ts";
 
 /** A right, as a token grants it. */
@@ -72,11 +72,14 @@ export const digestOf = (args: unknown) => argumentsDigest(engine, args);
 export type Revision = "2026-07-28" | "2025-11-25";
 
 /** The official client, of a revision, over HTTP. */
-export async function connect(url: string, revision: Revision, via?: typeof fetch): Promise<Client> {
-  const client = new Client(
-    { name: "test", version: "1.0.0" },
-    { versionNegotiation: { mode: revision === "2026-07-28" ? { pin: revision } : "legacy" } },
-  );
+export async function connect(
+  url: string,
+  revision: Revision,
+  via?: typeof fetch,
+  options: ClientOptions = {},
+): Promise<Client> {
+  const mode = revision === "2026-07-28" ? { pin: revision } : "legacy";
+  const client = new Client({ name: "test", version: "1.0.0" }, { ...options, versionNegotiation: { mode } });
   await client.connect(
     new StreamableHTTPClientTransport(new URL(url), via === undefined ? {} : { fetch: via }),
   );

@@ -1,7 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import { systemClock } from "@depute/core";
 import {
-  ASKS,
   heldToken,
   holderKey,
   McpProxy,
@@ -56,11 +55,10 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
   const say = (what: string) => (thrown: unknown) =>
     console.error(`depute mcp-proxy: ${what}:`, messageOf(thrown));
 
-  const asks = ASKS.filter((method) => config.map.methods.has(method) || config.map.passed.has(method));
   const upstream = new Upstream({
     config,
     address: config.address,
-    asks: { methods: asks, answer: (method, params) => face.ask(method, params) },
+    ask: (method, params) => face.ask(method, params),
     onNotification: ({ method }) => {
       const list = LISTS.find((one) => method === `notifications/${one}/list_changed`);
       if (list !== undefined) face.changed(list);

@@ -1,18 +1,20 @@
 import type { JsonValue } from "@bufbuild/protobuf";
-import { type HttpFace, Refusal, UpstreamError } from "@depute/mcp";
+import { Refusal, UpstreamError } from "@depute/mcp";
 import { type HttpRequest, type HttpResponse, readBody, sendJson } from "@depute/service";
 import { parseJson } from "@depute/wire";
 import type { WireDeps } from "../../src/json-rpc-route.ts";
 import { type ErrorRow, JSON_RPC, OWN } from "../../src/own-codes.ts";
 import { sendWebResponse, toWebRequest } from "./http.ts";
-import { presentedBy } from "./presented.ts";
 
 /** Levels of nesting of a request, its envelope among them. */
 const MAX_DEPTH = 42;
 
-/** Answers MCP's Streamable HTTP at an address. The body is parsed once, here. */
+/** Answers a request whose body was parsed once; what is judged is what is forwarded. */
+export type AnswerMcp = (request: Request, body: JsonValue | undefined, url: string) => Promise<Response>;
+
+/** Answers MCP's Streamable HTTP at an address. */
 export async function answerMcp(
-  face: HttpFace,
+  answer: AnswerMcp,
   path: string,
   deps: WireDeps,
   request: HttpRequest,
@@ -34,8 +36,7 @@ export async function answerMcp(
   response.once("close", () => left.abort());
   const url = `${deps.publicUrl}${path}`;
   try {
-    const web = toWebRequest(request, url, left.signal);
-    await sendWebResponse(await face.answer(web, body, presentedBy(request, url)), response);
+    await sendWebResponse(await answer(toWebRequest(request, url, left.signal), body, url), response);
   } catch (thrown) {
     if (response.headersSent || response.destroyed) {
       response.destroy();

@@ -1,5 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { JsonValue } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import {
   ConfigError,
   HttpFace,
@@ -17,8 +19,12 @@ import {
   type ServiceDeps,
   SettingsError,
 } from "@depute/service";
+import type { Clients } from "../../src/clients.ts";
 import type { WireDeps } from "../../src/json-rpc-route.ts";
+import { wireCall } from "../../src/wire-call.ts";
 import { answerMcp } from "./endpoint.ts";
+import { ownServer } from "./own.ts";
+import { presentedBy } from "./presented.ts";
 
 export interface McpWire {
   readonly http: HttpRoute[];
@@ -27,8 +33,13 @@ export interface McpWire {
 
 const LISTS = ["tools", "resources", "prompts"] as const;
 
-/** MCP servers behind the proxy, each at /mcp/{name}. */
-export function mcpWire(config: ProxyConfig, connect: ServiceDeps["connect"], deps: WireDeps): McpWire {
+/** MCP servers behind the proxy, each at /mcp/{name}, and Depute itself as one at /mcp. */
+export function mcpWire(
+  config: ProxyConfig,
+  connect: ServiceDeps["connect"],
+  clients: Clients,
+  deps: WireDeps,
+): McpWire {
   const longestCallMs = Math.max(0, ...[...config.upstreams.values()].map(({ timeoutMs }) => timeoutMs));
   const authoriser = new PlatformAuthoriser({
     tokens: connect("tokens"),
@@ -62,13 +73,39 @@ export function mcpWire(config: ProxyConfig, connect: ServiceDeps["connect"], de
     const onError = (err: Error) => deps.log.debug({ err, path }, "mcp");
     faces.set(name, new HttpFace({ proxy, clock: deps.clock, audience, onError }));
   }
+  const own = ownServer(
+    { ...clients, verification: createClient(VerificationService, connect("verifier")) },
+    deps,
+  );
+  const methods = ["POST", "GET", "DELETE"];
   return {
-    http: [...faces].map(([name, face]) => ({
-      methods: ["POST", "GET", "DELETE"],
-      path: `/mcp/${name}`,
-      handle: (request, response) => answerMcp(face, `/mcp/${name}`, deps, request, response),
-    })),
+    http: [
+      ...[...faces].map(([name, face]): HttpRoute => {
+        const path = `/mcp/${name}`;
+        return {
+          methods,
+          path,
+          handle: (request, response) =>
+            answerMcp(
+              (web, body, url) => face.answer(web, body, presentedBy(request, url)),
+              path,
+              deps,
+              request,
+              response,
+            ),
+        };
+      }),
+      {
+        methods,
+        path: "/mcp",
+        handle(request, response) {
+          const call = wireCall(request, response, deps.publicUrl);
+          return answerMcp((web, body) => own.answer(web, body, call), "/mcp", deps, request, response);
+        },
+      },
+    ],
     close: async () => {
+      await own.close();
       await Promise.all([...faces.values()].map((face) => face.close()));
     },
   };

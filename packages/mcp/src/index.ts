@@ -20,4 +20,5 @@ export { MEMBER } from "./rules/strip.ts";
 export type { CallRule, ToolMap } from "./rules/tool-map.ts";
 export { type StdioFace, type StdioFaceOptions, stdioFace } from "./serve-stdio.ts";
 export { SHIPPED_MAPS } from "./shipped-maps.ts";
-export { ASKS, type Ask, Upstream, UpstreamError, type UpstreamOptions } from "./upstream.ts";
+export { type OwnTool, type ToolServer, type ToolServerOptions, toolServer } from "./tool-server.ts";
+export { type Ask, Upstream, UpstreamError, type UpstreamOptions } from "./upstream.ts";

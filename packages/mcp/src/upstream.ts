@@ -69,11 +69,11 @@ export interface UpstreamOptions {
   readonly address: UpstreamAddress;
   /** A notification of the server. */
   readonly onNotification?: (notification: JSONRPCNotification) => void;
-  /** What the server may ask of the client; nothing where one server is shared by several clients. */
-  readonly asks?: {
-    readonly methods: readonly Ask[];
-    answer(method: Ask, params: unknown): Promise<unknown>;
-  };
+  /**
+   * Puts to the client what the server asks of it; absent where several clients share the server, since a question then
+   * is nobody's. What a call's result asks for (revision 2026-07-28) does not come here: it is the caller's.
+   */
+  readonly ask?: (method: Ask, params: unknown) => Promise<unknown>;
   /** How the server is reached, where it is not by its address: for tests. */
   readonly transport?: () => Transport;
 }
@@ -193,18 +193,20 @@ export class Upstream {
   }
 
   async #connect(): Promise<Client> {
-    const { config, asks, address, onNotification, transport } = this.#options;
+    const { config, ask, address, onNotification, transport } = this.#options;
+    const { methods, passed } = config.map;
+    const asked = ASKS.filter((method) => methods.has(method) || passed.has(method));
     const client = new Client(
       { name: "depute-mcp-proxy", version: "0.1.0" },
       {
-        capabilities: capabilitiesFor(asks?.methods ?? []),
+        capabilities: capabilitiesFor(asked),
         versionNegotiation: { mode: MODES[config.revision], probe: { timeoutMs: PROBE_MS } },
         inputRequired: { autoFulfill: false },
       },
     );
-    for (const method of asks?.methods ?? []) {
+    for (const method of ask === undefined ? [] : asked) {
       client.setRequestHandler(method, (async (request: { params?: unknown }) =>
-        asks?.answer(method, request.params ?? {})) as never);
+        ask?.(method, request.params ?? {})) as never);
     }
     client.fallbackNotificationHandler = async (notification) => {
       if (notification.method === "notifications/tools/list_changed") this.#definitions = undefined;
@@ -247,7 +249,7 @@ function transportTo(address: UpstreamAddress): Transport {
 function capabilitiesFor(methods: readonly Ask[]) {
   return {
     ...(methods.includes("sampling/createMessage") ? { sampling: {} } : {}),
-    ...(methods.includes("elicitation/create") ? { elicitation: {} } : {}),
+    ...(methods.includes("elicitation/create") ? { elicitation: { form: {} } } : {}),
     ...(methods.includes("roots/list") ? { roots: {} } : {}),
   };
 }

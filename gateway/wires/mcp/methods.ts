@@ -1,0 +1,192 @@
+import { type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { Client } from "@connectrpc/connect";
+import { AttenuationSchema } from "@depute/contracts/delegateos/v0/token_pb";
+import type { DiscoveredCapability } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
+import { type Task, TaskSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { VerifyAttestationResponseSchema } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
+import {
+  CheckOutputResponseSchema,
+  type VerificationService,
+} from "@depute/contracts/depute/verifier/v1/verification_service_pb";
+import {
+  CapabilityFullSchema,
+  CapabilityRefSchema,
+  CapabilitySummarySchema,
+} from "@depute/contracts/nekte/v1/nekte_pb";
+import { decodeBase64Url, encodeBase64Url, invalid, newId } from "@depute/core";
+import { encode } from "@depute/wire";
+import type { Clients } from "../../src/clients.ts";
+import type { WireCall } from "../../src/wire-call.ts";
+import type { Arguments } from "./arguments.ts";
+
+/** Milliseconds for which an answer is held back at most. */
+export const MAX_WAIT_MS = 25_000;
+/** The most capabilities of one answer; more than a model reads. */
+export const MAX_FOUND = 100;
+
+/** The services as these tools call them. */
+export type OwnClients = Clients & { readonly verification: Client<typeof VerificationService> };
+
+type Method = (clients: OwnClients, args: Arguments, call: WireCall) => Promise<JsonObject>;
+
+/** Finds agents by what they offer. */
+export const discover: Method = async ({ discovery }, args, call) => {
+  const filter = {
+    ...(args.has("query") ? { query: args.wanted("query") } : {}),
+    ...(args.has("category") ? { category: args.wanted("category") } : {}),
+    ...(args.has("capability") ? { id: args.wanted("capability") } : {}),
+  };
+  const { capabilities, nextPageToken } = await discovery.discoverCapabilities(
+    {
+      level: args.count("level", 1, 2),
+      filter,
+      agentId: args.text("agent"),
+      pageSize: args.count("limit", 20, MAX_FOUND),
+      pageToken: args.text("page"),
+    },
+    call.asCaller,
+  );
+  return {
+    capabilities: capabilities.map(toFound),
+    ...(nextPageToken === "" ? {} : { next_page: nextPageToken }),
+  };
+};
+
+function toFound({ agentId, capability }: DiscoveredCapability): JsonObject {
+  const document = (): JsonValue => {
+    switch (capability.case) {
+      case "ref":
+        return encode(CapabilityRefSchema, capability.value);
+      case "summary":
+        return encode(CapabilitySummarySchema, capability.value);
+      case "full":
+        return encode(CapabilityFullSchema, capability.value);
+      default:
+        return {};
+    }
+  };
+  return { agent: agentId, ...(document() as JsonObject) };
+}
+
+/** Hands work to an agent. */
+export const delegate: Method = async ({ tasks }, args, call) => {
+  const input = args.value("input");
+  const draft = {
+    agentId: args.text("agent"),
+    capabilityId: args.text("capability"),
+    description: args.text("description"),
+    contractId: args.text("contract"),
+    workerToken: args.text("worker_token"),
+    parentTaskId: args.text("parent_task"),
+    ...(input === undefined ? {} : { input }),
+  };
+  const requestId = args.text("request_id") || newId();
+  const wait = toDuration(args.count("wait_ms", 0, MAX_WAIT_MS));
+  const { task } = await tasks.createTask({ requestId, draft, wait }, call.asCaller);
+  return toView(task);
+};
+
+/** Looks at a task, or waits for its end or for news of it. */
+export const watch: Method = async ({ tasks }, args, call) => {
+  const after = args.has("after") ? { afterSequence: BigInt(args.count("after", 0)) } : {};
+  const timeout = toDuration(args.count("wait_ms", 0, MAX_WAIT_MS));
+  const { task } = await tasks.waitTask({ taskId: args.wanted("task"), timeout, ...after }, call.asCaller);
+  return toView(task);
+};
+
+/** Ends a task. */
+export const cancel: Method = async ({ tasks }, args, call) => {
+  const answer = await tasks.cancelTask(
+    { taskId: args.wanted("task"), reason: args.text("reason") },
+    call.asCaller,
+  );
+  return toView(answer.task);
+};
+
+/** Verifies an attestation, or checks an output against a contract. */
+export const verify: Method = async ({ attestations, verification }, args, call) => {
+  const output = args.value("output");
+  if (args.has("attestation")) {
+    const subject = { case: "id", value: args.wanted("attestation") } as const;
+    const answer = await attestations.verifyAttestation(
+      { subject, ...(output === undefined ? {} : { output }) },
+      call.asCaller,
+    );
+    return toJson(VerifyAttestationResponseSchema, answer) as JsonObject;
+  }
+  if (output === undefined)
+    throw invalid("/output", "an attestation, or a contract and an output, are wanted");
+  const answer = await verification.checkOutput(
+    { contractId: args.wanted("contract"), output },
+    call.asCaller,
+  );
+  return toJson(CheckOutputResponseSchema, answer) as JsonObject;
+};
+
+/**
+ * Narrows a token for somebody else. Keys never come here, so it takes two calls: the first says what to sign, the second
+ * brings the signature.
+ */
+export const attenuate: Method = async ({ tokens }, args, call) => {
+  const token = { token: args.wanted("token"), format: "delegateos-sjt-v1" };
+  const attenuation = {
+    attenuator: args.text("attenuator"),
+    delegatee: args.wanted("delegatee"),
+    delegationId: args.text("delegation_id"),
+    contractId: args.text("contract"),
+    ...(args.has("capabilities")
+      ? {
+          allowedCapabilities: {
+            capabilities: args.objects("capabilities", ["namespace", "action", "resource"]),
+          },
+        }
+      : {}),
+    ...(args.has("max_budget_microcents")
+      ? { maxBudgetMicrocents: BigInt(args.count("max_budget_microcents", 0)) }
+      : {}),
+    ...(args.has("max_chain_depth") ? { maxChainDepth: BigInt(args.count("max_chain_depth", 0)) } : {}),
+    ...(args.has("expires_at") ? { expiresAt: args.wanted("expires_at") } : {}),
+  };
+  if (!args.has("signature")) {
+    const prepared = await tokens.prepareAttenuation({ token, attenuation }, call.asCaller);
+    if (prepared.attenuation === undefined) throw new Error("a prepared attenuation is there");
+    return {
+      sign: encodeBase64Url(prepared.digest),
+      attenuation: encode(AttenuationSchema, prepared.attenuation),
+    };
+  }
+  const signature = decodeBase64Url(args.wanted("signature"));
+  if (signature === undefined) throw invalid("/signature", "is not base64url");
+  const made = await tokens.attenuateToken({ token, attenuation, signature }, call.asCaller);
+  return {
+    token: made.token?.token ?? "",
+    delegation_id: made.delegationId,
+    revocation_id: made.revocationId,
+  };
+};
+
+/** A task as a model reads it. */
+function toView(task: Task | undefined): JsonObject {
+  if (task === undefined) throw new Error("the answer has the task");
+  const { id, agentId, capabilityId, output, failure, progress, lastSequence, attestationId } = task;
+  const status = TaskSchema.field.status.enum?.value[task.status]?.name ?? "";
+  return {
+    task: id,
+    status: status.replace("TASK_STATUS_", "").toLowerCase(),
+    agent: agentId,
+    ...(capabilityId === "" ? {} : { capability: capabilityId }),
+    ...(progress === undefined
+      ? {}
+      : { progress: { processed: progress.processed, total: progress.total, message: progress.message } }),
+    ...(output?.full === undefined ? {} : { output: toJson(ValueSchema, output.full) }),
+    ...(output?.minimal === undefined ? {} : { summary: output.minimal }),
+    ...(failure === undefined ? {} : { failure: { reason: failure.reason, message: failure.message } }),
+    ...(attestationId === "" ? {} : { attestation: attestationId }),
+    after: Number(lastSequence),
+  };
+}
+
+function toDuration(ms: number) {
+  return { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };
+}

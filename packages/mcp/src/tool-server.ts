@@ -1,0 +1,78 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { createMcpHandler, Server, type Tool } from "@modelcontextprotocol/server";
+import { INVALID_PARAMS, Refusal } from "./rules/refusal.ts";
+
+/** A tool that is served rather than proxied. `Call` is what the request came with. */
+export interface OwnTool<Call> {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the arguments; for who calls, since the tool checks them itself. */
+  readonly inputSchema: Tool["inputSchema"];
+  /** Whether it changes nothing. */
+  readonly isReadOnly: boolean;
+  run(args: Readonly<Record<string, unknown>>, call: Call): Promise<JsonObject>;
+}
+
+export interface ToolServerOptions<Call> {
+  readonly name: string;
+  readonly version: string;
+  readonly instructions: string;
+  readonly tools: readonly OwnTool<Call>[];
+  /** What a model is told of whatever a tool threw. */
+  refusalOf(thrown: unknown, call: Call): JsonObject;
+  readonly onError: (error: Error) => void;
+}
+
+export interface ToolServer<Call> {
+  answer(request: Request, body: unknown, call: Call): Promise<Response>;
+  close(): Promise<void>;
+}
+
+/** The name under which the SDK carries what a request came with. */
+const CALL = "depute.dev/call";
+
+/** An MCP server of these tools over Streamable HTTP, without sessions, in the present revision and those before. */
+export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<Call> {
+  const { name, version, instructions, onError } = options;
+  const tools = new Map(options.tools.map((tool) => [tool.name, tool]));
+  const listed = options.tools.map(({ name, description, inputSchema, isReadOnly }) => ({
+    name,
+    description,
+    inputSchema,
+    annotations: { readOnlyHint: isReadOnly },
+  }));
+  const handler = createMcpHandler(
+    () => {
+      const server = new Server({ name, version }, { capabilities: { tools: {} }, instructions });
+      server.onerror = onError;
+      server.setRequestHandler("tools/list", () => ({ tools: listed }));
+      server.setRequestHandler("tools/call", async ({ params }, context) => {
+        const tool = tools.get(params.name);
+        if (tool === undefined) throw new Refusal(INVALID_PARAMS, "there is no such tool", {});
+        const call = context.http?.authInfo?.extra?.[CALL] as Call;
+        try {
+          const result = await tool.run(params.arguments ?? {}, call);
+          return { content: [{ type: "text", text: JSON.stringify(result) }], structuredContent: result };
+        } catch (thrown) {
+          // As a result rather than an error, so that a model reads it and can do better (MCP, "Error Handling").
+          const refusal = options.refusalOf(thrown, call);
+          return {
+            isError: true,
+            content: [{ type: "text", text: JSON.stringify(refusal) }],
+            structuredContent: refusal,
+          };
+        }
+      });
+      return server;
+    },
+    { onerror: onError },
+  );
+  return {
+    answer: (request, body, call) =>
+      handler.fetch(request, {
+        ...(body === undefined ? {} : { parsedBody: body }),
+        authInfo: { token: "", clientId: "", scopes: [], extra: { [CALL]: call } },
+      }),
+    close: () => handler.close(),
+  };
+}

@@ -1,0 +1,249 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { createMcpHandler, Server } from "@modelcontextprotocol/server";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { introduce, type Json } from "../gateway/platform.ts";
+import { connect, type Grant, grant, holderFetch, member, type Revision, refusal, textOf } from "./holder.ts";
+import { type McpPlatform, startPlatform } from "./platform.ts";
+
+/** What reached the server behind the proxy, as it came. */
+const received: { url: string; headers: Headers; body: string }[] = [];
+let redirected = 0;
+const elsewhere = createServer((_, response) => {
+  redirected++;
+  response.end("{}");
+});
+
+/** A server of the SDK's over HTTP. `/away` sends its clients somewhere else. */
+const http = createServer(async (request, response) => {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  const body = Buffer.concat(chunks).toString();
+  const headers = new Headers(
+    Object.entries(request.headers).map(([name, value]) => [name, String(value)] as [string, string]),
+  );
+  received.push({ url: request.url ?? "", headers, body });
+  if (request.url === "/away") {
+    response.writeHead(307, { location: `http://127.0.0.1:${portOf(elsewhere)}/` }).end();
+    return;
+  }
+  const url = `http://${request.headers.host}/`;
+  const answer = await handler.fetch(
+    new Request(url, { method: request.method ?? "", headers, body: body === "" ? null : body }),
+  );
+  response.writeHead(answer.status, Object.fromEntries(answer.headers));
+  response.end(Buffer.from(await answer.arrayBuffer()));
+});
+const handler = createMcpHandler(() => {
+  const server = new Server(
+    { name: "notes", version: "1.0.0" },
+    { capabilities: { tools: {}, resources: {} } },
+  );
+  server.setRequestHandler("tools/list", () => ({
+    tools: ["read", "write", "ask"].map((name) => ({ name, inputSchema: { type: "object" as const } })),
+  }));
+  server.setRequestHandler("tools/call", ({ params }, context) => {
+    if (params.name === "ask" && context.mcpReq.inputResponses === undefined) {
+      const wish = {
+        method: "elicitation/create",
+        params: { mode: "form", message: "?", requestedSchema: { type: "object", properties: {} } },
+      };
+      return { resultType: "input_required", inputRequests: { wish } } as Json;
+    }
+    return {
+      content: [
+        { type: "text", text: `${params.name} ${JSON.stringify(context.mcpReq.inputResponses ?? null)}` },
+      ],
+    };
+  });
+  server.setRequestHandler("resources/list", () => ({
+    resources: ["note://a/1", "note://b/1"].map((uri) => ({ uri, name: uri })),
+  }));
+  server.setRequestHandler("resources/read", ({ params }) => ({
+    contents: [{ uri: params.uri, text: `content of ${params.uri}` }],
+  }));
+  return server;
+});
+
+const portOf = (server: typeof http) => (server.address() as AddressInfo).port;
+const listen = (server: typeof http) =>
+  new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+
+const rule = (action: string) => ({ namespace: "data", action, resource: "notes" });
+const map = {
+  tools: { read: rule("query"), write: rule("insert"), ask: rule("query") },
+  methods: {
+    "resources/read": { namespace: "data", action: "query", resource: { argument: "/uri", form: "uri" } },
+  },
+};
+let platform: McpPlatform;
+beforeAll(async () => {
+  await Promise.all([listen(http), listen(elsewhere)]);
+  const url = `http://127.0.0.1:${portOf(http)}`;
+  platform = await startPlatform({
+    notes: { http: { url: `${url}/`, headers: { "x-secret": "between the two" } }, map },
+    asking: { http: { url: `${url}/` }, map: { ...map, passed: ["elicitation/create"] } },
+    away: { http: { url: `${url}/away` }, map },
+  });
+}, 60_000);
+afterAll(async () => {
+  await platform.stop();
+  for (const server of [http, elsewhere]) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+const clientOf = (held: Grant, name = "notes", revision: Revision = "2026-07-28") =>
+  connect(platform.mcp(name), revision, holderFetch(held));
+const reading = () =>
+  grant(platform, [
+    ["data", "query", "notes"],
+    ["data", "query", "note/a/*"],
+  ]);
+
+describe.each<Revision>(["2026-07-28", "2025-11-25"])("a server over HTTP, client of %s", (revision) => {
+  test("is listed and called as the token grants", async () => {
+    const client = await clientOf(await reading(), "notes", revision);
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["read", "ask"]);
+    expect(textOf(await client.callTool({ name: "read", arguments: {} }))).toBe("read null");
+    expect((await refusal(client.callTool({ name: "write", arguments: {} }))).code).toBe(-32001);
+    await client.close();
+  });
+
+  test("has its resources read as the token grants", async () => {
+    const client = await clientOf(await reading(), "notes", revision);
+    expect((await client.listResources()).resources.map(({ uri }) => uri)).toEqual(["note://a/1"]);
+    const { contents } = await client.readResource({ uri: "note://a/1" });
+    expect((contents as Json)[0].text).toBe("content of note://a/1");
+    for (const uri of [
+      "note://b/1",
+      "note://a/../b/1",
+      "note://a/1/2",
+      "note://a/1?x",
+      "note:a/1",
+      "file:///etc/passwd",
+    ]) {
+      expect([uri, (await refusal(client.readResource({ uri }))).code]).toEqual([uri, -32001]);
+    }
+    await client.close();
+  });
+});
+
+test("no token and no credentials of a client reach the server, and its own headers do", async () => {
+  const held = await reading();
+  received.length = 0;
+  const client = await clientOf(held);
+  const args = { text: "hello" };
+  await client.callTool({ name: "read", arguments: args });
+  const params = { name: "read", arguments: args, _delegateos: member(held, platform.mcp("notes"), args) };
+  await client.callTool(params);
+  await client.close();
+  expect(received.filter(({ body }) => body.includes("tools/call"))).toHaveLength(2);
+  for (const { headers, body } of received) {
+    expect(headers.get("x-secret")).toBe("between the two");
+    expect([headers.has("authorization"), headers.has("dpop")]).toEqual([false, false]);
+    expect(body).not.toContain(held.token);
+    expect(body).not.toContain("_delegateos");
+  }
+});
+
+test("a token on initialize counts for the session's lists, and each call wants a proof", async () => {
+  const held = await reading();
+  const url = platform.mcp("notes");
+  const opening: typeof fetch = (input, init = {}) => {
+    const body = typeof init.body === "string" ? JSON.parse(init.body) : {};
+    if (body.method !== "initialize") return fetch(input, init);
+    body.params._delegateos = member(held, url, {});
+    return fetch(input, { ...init, body: JSON.stringify(body) });
+  };
+  const client = await connect(url, "2025-11-25", opening);
+  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["read", "ask"]);
+  const call = client.callTool({ name: "read", arguments: {} });
+  expect(await refusal(call)).toMatchObject({ data: { type: "proof_required" } });
+  await client.close();
+});
+
+test("what a server wants of the client passes only where configuration lets it", async () => {
+  const asked: string[] = [];
+  const made = async (name: string) => {
+    const held = await reading();
+    const client = await connect(platform.mcp(name), "2026-07-28", holderFetch(held), {
+      capabilities: { elicitation: { form: {} } },
+    });
+    client.setRequestHandler("elicitation/create", async ({ params }) => {
+      asked.push(params.message);
+      return { action: "decline" };
+    });
+    return client;
+  };
+  const refused = await made("notes");
+  // The proxy does not offer the server what it would not let through.
+  expect(await refusal(refused.callTool({ name: "ask", arguments: {} }))).toMatchObject({ code: -32021 });
+  expect(asked).toEqual([]);
+  const passed = await made("asking");
+  expect(textOf(await passed.callTool({ name: "ask", arguments: {} }))).toContain("decline");
+  expect(asked).toEqual(["?"]);
+  await Promise.all([refused.close(), passed.close()]);
+});
+
+test("a server that sends elsewhere is not followed there", async () => {
+  const held = await reading();
+  const answer = await holderFetch(held)(platform.mcp("away"), {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} }),
+  });
+  expect(await answer.json()).toMatchObject({
+    id: 1,
+    error: { code: -32603, data: { reason: "DEPENDENCY_UNAVAILABLE" } },
+  });
+  expect(redirected).toBe(0);
+});
+
+test("an agent with a CAP manifest is held to its mcp_bindings as well", async () => {
+  const held = await reading();
+  const call = async () => {
+    const client = await clientOf(held);
+    const outcome = await client
+      .callTool({ name: "read", arguments: {} })
+      .then(textOf, (thrown) => thrown.data.detail as string);
+    await client.close();
+    return outcome;
+  };
+  const register = (id: string, allowedTools: string[], principal: string) =>
+    platform.clients.agents.registerAgent({
+      requestId: crypto.randomUUID(),
+      agent: {
+        id,
+        version: "1.0.0",
+        principal,
+        manifest: { id, systemPrompt: "", mcpBindings: [{ serverId: "notes", scopes: [], allowedTools }] },
+      },
+    });
+  await register("writer", ["write"], held.keypair.principal.id);
+  expect(await call()).toBe("the agent's mcp_bindings do not allow the tool");
+  const other = await reading();
+  await register("reader", ["read"], other.keypair.principal.id);
+  const client = await clientOf(other);
+  expect(textOf(await client.callTool({ name: "read", arguments: {} }))).toBe("read null");
+  await client.close();
+  await introduce(platform, "plain");
+});
+
+test.each([
+  ["a batch", [{ jsonrpc: "2.0", id: 1, method: "ping" }], {}, 400],
+  ["what is no JSON", "{", {}, 400],
+  [
+    "a request of another site's page",
+    { jsonrpc: "2.0", id: 1, method: "ping" },
+    { origin: "https://elsewhere.example" },
+    403,
+  ],
+])("%s is not answered", async (_, body, headers, status) => {
+  const answer = await platform.post("/mcp/notes", body, {
+    accept: "application/json, text/event-stream",
+    ...headers,
+  });
+  expect(answer.status).toBe(status);
+});

@@ -1,0 +1,99 @@
+import { generateKeypair } from "@depute/dct";
+import { nativeEngine as engine } from "@depute/dct/native";
+import type { Client } from "@modelcontextprotocol/client";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { introduce, type Json } from "../gateway/platform.ts";
+import { connect, grant, type Revision } from "./holder.ts";
+import { type McpPlatform, startPlatform } from "./platform.ts";
+
+let platform: McpPlatform;
+beforeAll(async () => {
+  platform = await startPlatform({});
+  await introduce(platform, "counter", [["count"]]);
+  await introduce(platform, "idler", [["wait"]]);
+  platform.work("counter", async (input) => ({ output: input }));
+}, 60_000);
+afterAll(() => platform.stop());
+
+async function use(client: Client, name: string, args: Json = {}): Promise<Json> {
+  const result = await client.callTool({ name, arguments: args });
+  expect(JSON.parse((result.content as Json)[0].text)).toEqual(result.structuredContent);
+  return result.structuredContent;
+}
+
+describe.each<Revision>(["2026-07-28", "2025-11-25"])("Depute as an MCP server, revision %s", (revision) => {
+  const client = () => connect(`${platform.url}/mcp`, revision);
+
+  test("has the tools by which a model delegates", async () => {
+    const { tools } = await (await client()).listTools();
+    expect(tools.map(({ name }) => name)).toEqual([
+      "discover",
+      "delegate",
+      "watch",
+      "cancel",
+      "verify",
+      "attenuate",
+    ]);
+  });
+
+  test("finds an agent, hands it work, and brings its result", async () => {
+    const model = await client();
+    const { capabilities } = await use(model, "discover", { query: "does count" });
+    expect(capabilities).toContainEqual(expect.objectContaining({ agent: "counter", id: "count" }));
+    const handed = await use(model, "delegate", { agent: "counter", capability: "count", input: { to: 3 } });
+    const done = await use(model, "watch", { task: handed.task, wait_ms: 10_000 });
+    expect(done).toMatchObject({
+      task: handed.task,
+      status: "completed",
+      agent: "counter",
+      output: { to: 3 },
+    });
+  });
+
+  test("cancels what nobody works at", async () => {
+    const model = await client();
+    const { task, status } = await use(model, "delegate", { agent: "idler", capability: "wait", input: {} });
+    expect(status).toBe("pending");
+    expect(await use(model, "cancel", { task, reason: "enough" })).toMatchObject({
+      task,
+      status: "cancelled",
+    });
+  });
+
+  test("narrows a token, whose key it never sees", async () => {
+    const model = await client();
+    const held = await grant(platform, [["docs", "read", "/project/**"]]);
+    const worker = generateKeypair(engine).principal.id;
+    const block = {
+      token: held.token,
+      delegatee: worker,
+      capabilities: [{ namespace: "docs", action: "read", resource: "/project/plan.txt" }],
+      max_budget_microcents: 10,
+    };
+    const { sign, attenuation } = await use(model, "attenuate", block);
+    const signature = engine.sign(Buffer.from(sign, "base64url"), held.keypair.privateKey);
+    const made = await use(model, "attenuate", {
+      ...block,
+      attenuator: attenuation.attenuator,
+      delegation_id: attenuation.delegationId,
+      contract: attenuation.contractId,
+      signature: Buffer.from(signature).toString("base64url"),
+    });
+    const inspected = await platform.clients.tokens.inspectToken({
+      token: { token: made.token, format: "delegateos-sjt-v1" },
+    });
+    expect(inspected).toMatchObject({ delegatee: worker, result: { case: "scope" } });
+  });
+
+  test.each([
+    ["watch", { task: "nothing" }, "TASK_NOT_FOUND"],
+    ["watch", {}, "INVALID_REQUEST"],
+    ["delegate", { agent: "nobody", capability: "count" }, "AGENT_NOT_FOUND"],
+    ["verify", { attestation: "att_000000000000" }, "ATTESTATION_NOT_FOUND"],
+    ["verify", {}, "INVALID_REQUEST"],
+    ["attenuate", { token: "x", delegatee: "y" }, "TOKEN_MALFORMED"],
+  ])("tells a model what is wrong: %s %j", async (name, args, reason) => {
+    const result = await (await client()).callTool({ name, arguments: args });
+    expect(result).toMatchObject({ isError: true, structuredContent: { reason } });
+  });
+});
