@@ -29,7 +29,7 @@ test("nobody waits for more than one of each other, nothing is lost, sizes are r
   fc.assert(
     fc.property(pushes, (owners) => {
       const queue = new FairQueue<string>();
-      owners.forEach((owner, i) => queue.push(owner, `${owner}${i}`));
+      for (const [i, owner] of owners.entries()) queue.push(owner, `${owner}${i}`);
       expect(queue.size).toBe(owners.length);
       const served = drain(queue);
       expect([...served].sort()).toEqual(owners.map((owner, i) => `${owner}${i}`).sort());
