@@ -11,6 +11,12 @@ import type { WakeUps } from "./wake-ups.ts";
 /** Events that a watcher holds in memory at once; each may be as large as a result. */
 const WATCH_BATCH = 32;
 
+/**
+ * How many of a stream's ordinary intervals a watcher waits between looks. The bus says itself when it may have lost
+ * wake-ups, and thousands that wait for a task to go on must not keep the store busy.
+ */
+const IDLE_POLLS = 10;
+
 export interface WatchOptions {
   readonly reads: SharedReads;
   readonly wakeUps: WakeUps;
@@ -43,7 +49,7 @@ export async function* watchTask(
       position: (event) => event.sequence,
       after,
       wake: (listener) => wakeUps.on(task.id, listener),
-      pollMs,
+      pollMs: IDLE_POLLS * pollMs,
       timers,
       signal: link.signal,
       done: (event) => isTerminal(event.status),

@@ -1,0 +1,149 @@
+import type { Client } from "@connectrpc/connect";
+import type { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import type { Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import type { Benchmark } from "../bench.ts";
+import { REPORT } from "./events.ts";
+import { createTask, inFlight, type Platform, startBare, startPlatform, takeWork } from "./platform.ts";
+
+/** Watchers of tasks: how fast, how soon and how cheaply events reach them. Clients are @grpc/grpc-js, in this process. */
+
+const WATCHERS = 100;
+const EVENTS = 300;
+const REPORTS_IN_FLIGHT = 32;
+const TASKS = 4;
+const A_SECOND = 1_000;
+const SECONDS = 5;
+const IDLE = 5_000;
+const MIB = 1024 * 1024;
+
+export default async function benchmarks(): Promise<Benchmark[]> {
+  const platform = await startPlatform();
+  const bare = await startBare();
+  let bareRate = 0;
+  return [
+    {
+      name: `one task's events to ${WATCHERS} watchers`,
+      figures: [
+        {
+          name: "a bare Connect stream",
+          unit: "events a second",
+          async measure() {
+            await bareFanOut(bare.tasks);
+            bareRate = await bareFanOut(bare.tasks);
+            return bareRate;
+          },
+        },
+        {
+          name: "live events, stored and in order, against it",
+          unit: "%",
+          atLeast: 60,
+          async measure() {
+            await fanOut(platform);
+            return (100 * (await fanOut(platform))) / bareRate;
+          },
+        },
+      ],
+      close: () => bare.close(),
+    },
+    {
+      name: `from worker to watcher, ${A_SECOND} events a second of ${TASKS} tasks`,
+      figures: [{ name: "p99", unit: "ms", atMost: 20, measure: () => progressP99(platform) }],
+    },
+    {
+      name: `${IDLE} idle watchers`,
+      figures: [
+        { name: "memory that they add to the server", unit: "MiB", atMost: 250, measure: idleMemory },
+      ],
+      close: () => platform.close(),
+    },
+  ];
+}
+
+async function bareFanOut(tasks: Client<typeof TaskService>): Promise<number> {
+  const startMs = performance.now();
+  await Promise.all(Array.from({ length: WATCHERS }, () => drain(tasks, "t", BigInt(EVENTS))));
+  return (WATCHERS * EVENTS * 1000) / (performance.now() - startMs);
+}
+
+async function drain(tasks: Client<typeof TaskService>, taskId: string, afterSequence = 0n): Promise<void> {
+  for await (const { event } of tasks.watchTask({ taskId, afterSequence })) void event;
+}
+
+async function fanOut(platform: Platform): Promise<number> {
+  const [lease] = await begin(platform, 1);
+  if (lease === undefined) throw new Error("nothing to do");
+  const watching = Array.from({ length: WATCHERS }, () => drain(platform.tasks, lease.taskId));
+  const report = (processed: number) =>
+    platform.workers.reportProgress({ lease, progress: { processed, message: REPORT } });
+  await inFlight(20, 1, report);
+  const startMs = performance.now();
+  await inFlight(EVENTS, REPORTS_IN_FLIGHT, report);
+  await platform.workers.failAssignment({ lease, failure: { reason: "DONE" } });
+  await Promise.all(watching);
+  return (WATCHERS * EVENTS * 1000) / (performance.now() - startMs);
+}
+
+/** Leases of so many tasks of which the work has begun. */
+async function begin(platform: Platform, tasks: number): Promise<Lease[]> {
+  for (let i = 0; i < tasks; i++) await createTask(platform);
+  const leases: Lease[] = [];
+  const all = Promise.withResolvers<void>();
+  const stop = takeWork(platform, tasks, (lease) => {
+    leases.push(lease);
+    if (leases.length === tasks) all.resolve();
+  });
+  await all.promise;
+  stop();
+  for (const lease of leases) await platform.workers.startAssignment({ lease });
+  return leases;
+}
+
+/** Milliseconds from a report's sending to its arrival at the watcher that 99 of 100 do not exceed. */
+async function progressP99(platform: Platform): Promise<number> {
+  const leases = await begin(platform, TASKS);
+  const sent = new Map<string, number>();
+  const took: number[] = [];
+  const watching = leases.map(async ({ taskId }) => {
+    for await (const { event } of platform.tasks.watchTask({ taskId })) {
+      if (event?.payload.case !== "progress") continue;
+      took.push(performance.now() - (sent.get(`${taskId} ${event.payload.value.processed}`) ?? 0));
+    }
+  });
+  const reports: Promise<unknown>[] = [];
+  const startMs = performance.now();
+  for (let n = 0; n < A_SECOND * SECONDS; ) {
+    const due = Math.min(A_SECOND * SECONDS, Math.floor(((performance.now() - startMs) * A_SECOND) / 1000));
+    for (; n < due; n++) {
+      const lease = leases[n % TASKS] as Lease;
+      sent.set(`${lease.taskId} ${n}`, performance.now());
+      reports.push(platform.workers.reportProgress({ lease, progress: { processed: n, message: REPORT } }));
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  await Promise.all(reports);
+  for (const lease of leases) await platform.workers.failAssignment({ lease, failure: { reason: "DONE" } });
+  await Promise.all(watching);
+  return took.sort((a, b) => a - b)[Math.floor(took.length * 0.99)] ?? Number.NaN;
+}
+
+/** MiB that the watchers add to a server that has nothing else to do, after garbage collection. */
+async function idleMemory(): Promise<number> {
+  const platform = await startPlatform();
+  const stopping = new AbortController();
+  const taskIds: string[] = [];
+  await inFlight(IDLE, REPORTS_IN_FLIGHT, async () => taskIds.push(await createTask(platform)));
+  const before = await platform.rss();
+  let seen = 0;
+  const allSeen = Promise.withResolvers<void>();
+  const watching = taskIds.map(async (taskId) => {
+    for await (const { event } of platform.tasks.watchTask({ taskId }, { signal: stopping.signal })) {
+      if (event?.sequence === 1n && ++seen === IDLE) allSeen.resolve();
+    }
+  });
+  await allSeen.promise;
+  const bytes = (await platform.rss()) - before;
+  stopping.abort();
+  await Promise.allSettled(watching);
+  await platform.close();
+  return bytes / MIB;
+}
