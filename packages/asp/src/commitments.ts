@@ -56,17 +56,19 @@ export function awaits(session: Session, { obligations = [] }: SessionObject, si
 }
 
 /**
- * A side answers what the other says to have done. The escrow, which the commitment's author paid in, is released once
- * all that the other side owes is confirmed.
+ * A side answers what the other says to have done, or, with `all`, says of its own accord that the other has done what it
+ * owes. The escrow, which the commitment's author paid in, is released once all that the other side owes is confirmed.
  */
 export function judge(
   session: Session,
   object: SessionObject,
   side: string,
   verdict: "confirmed" | "refused",
+  all = false,
 ): Session {
+  const judged = (status: Obligation["status"]) => status === "claimed" || (all && status === "outstanding");
   const obligations = (object.obligations ?? []).map((obligation) =>
-    obligation.status === "claimed" && sideOf(session, obligation.party) !== side
+    judged(obligation.status) && sideOf(session, obligation.party) !== side
       ? { ...obligation, status: verdict }
       : obligation,
   );

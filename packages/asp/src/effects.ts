@@ -247,8 +247,8 @@ function withdraw(session: Session, object: SessionObject | undefined): Session 
 }
 
 /**
- * A party closes, or a delegate leaves. Outcome `fulfilled` confirms what the other side says to have done: the text goes
- * from the result straight to CLOSE.
+ * A party closes, or a delegate leaves. Outcome `fulfilled` says that the other side has done what it owes, unless that was
+ * contested: the text goes from the result straight to CLOSE.
  */
 function close(
   session: Session,
@@ -275,9 +275,8 @@ function close(
   let current: Session = { ...closed, closingMs: closed.closingMs ?? context.nowMs };
   if (outcome !== "fulfilled") return current;
   for (const commitment of objectsOf(current, "commitment")) {
-    if (commitment.status === "accepted" && awaits(current, commitment, sender.side)) {
-      current = judge(current, commitment, sender.side, "confirmed");
-    }
+    if (commitment.status !== "accepted") continue;
+    current = judge(current, commitment, sender.side, "confirmed", true);
   }
   return current;
 }

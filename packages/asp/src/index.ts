@@ -4,6 +4,7 @@ export { type Evidence, evidenceOf } from "./delegations.ts";
 export { recipientOf } from "./effects.ts";
 export { type Digest, digestOf, SIGNATURE_TAG, seal, signDigest, verifyDigest } from "./integrity.ts";
 export * from "./limits.ts";
+export { type Outcome, outcomesOf } from "./outcomes.ts";
 export {
   isRetryable,
   REFUSALS,

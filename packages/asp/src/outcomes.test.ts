@@ -1,0 +1,80 @@
+import { beforeEach, expect, test } from "vitest";
+import { INVITATION_TIMEOUT_MS } from "./limits.ts";
+import { outcomesOf } from "./outcomes.ts";
+import { ALPHA, BETA, GAMMA, Stage } from "./testing/stage.ts";
+import { advance } from "./time.ts";
+
+let stage: Stage;
+beforeEach(() => {
+  stage = new Stage();
+});
+
+const NAMES = new Map([ALPHA, BETA, GAMMA].map(({ agentId }, index) => [agentId, "ABG"[index]]));
+const told = (session = stage.session) =>
+  outcomesOf(session).map(
+    ({ agentId, counterpartId, result }) => `${NAMES.get(agentId)} by ${NAMES.get(counterpartId)}: ${result}`,
+  );
+
+const escrow = { amount: 1, currency: "USD", releaseCondition: "c" };
+function execute(obligations = {}): void {
+  stage.converse();
+  stage.say(ALPHA, "COMMIT", { commitmentId: "cmt", escrow, obligations });
+  stage.say(BETA, "ACCEPT", { referenceId: "cmt" });
+  stage.say(BETA, "INFORM", { informType: "result", references: ["cmt"] });
+}
+function close(outcome?: string): void {
+  for (const who of [ALPHA, BETA]) stage.say(who, "CLOSE", outcome === undefined ? {} : { outcome });
+}
+
+test("a session that goes on says nothing", () => {
+  execute();
+  expect(told()).toEqual([]);
+});
+
+test("a commitment that is fulfilled speaks for both, and the payment for who paid", () => {
+  execute({
+    buyer: { party: ALPHA.agentId, action: "Pay." },
+    vendor: { party: BETA.agentId, action: "Provision." },
+  });
+  close("fulfilled");
+  expect(told()).toEqual([
+    "A by B: completed",
+    "B by A: completed",
+    "A by B: fulfilled",
+    "A by B: paid",
+    "B by A: fulfilled",
+  ]);
+});
+
+test("one that is contested speaks against who claimed it", () => {
+  execute();
+  stage.say(ALPHA, "REJECT", { referenceId: "cmt" });
+  close();
+  expect(told()).toEqual(["A by B: completed", "B by A: completed", "B by A: breached"]);
+});
+
+test("silence after a claim does not", () => {
+  execute();
+  expect(told(advance(stage.session, Number.MAX_SAFE_INTEGER))).toEqual(["B by A: fulfilled"]);
+});
+
+test("a delegate that reported and who brought it in have worked together", () => {
+  stage.converse();
+  stage.say(BETA, "DELEGATE", {
+    delegationId: "del",
+    targetAgent: GAMMA.agentId,
+    scope: "s",
+    authority: "advisory",
+  });
+  stage.say(GAMMA, "ACCEPT", { referenceId: "del" });
+  stage.say(GAMMA, "INFORM", { informType: "result", references: ["del"] });
+  close();
+  expect(told().slice(2)).toEqual(["G by B: completed", "B by G: completed"]);
+});
+
+test("who does not answer in time is late, and who rejects is not", () => {
+  stage.invite();
+  expect(told(advance(stage.session, stage.nowMs + INVITATION_TIMEOUT_MS))).toEqual(["B by A: timed_out"]);
+  stage.say(BETA, "REJECT", { referenceId: "prop_inv" });
+  expect(told()).toEqual([]);
+});
