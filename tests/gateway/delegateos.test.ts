@@ -292,6 +292,7 @@ describe("delegateos/delegate", () => {
       data: {
         type: "capability_not_granted",
         requested: { namespace: "depute:tasks", action: "delegate", resource: "worker/-" },
+        granted: RIGHTS,
       },
     });
     expect((await stored()).tasks).toBe(before.tasks);

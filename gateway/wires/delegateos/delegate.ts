@@ -14,7 +14,7 @@ import { denialWord } from "@depute/service";
 import type { Clients } from "../../src/clients.ts";
 import { refusalIn } from "../../src/fault.ts";
 import type { WireCall } from "../../src/wire-call.ts";
-import { asDenial } from "./errors.ts";
+import { asDenial, grantedTo } from "./errors.ts";
 
 /** The parent of a delegation that begins a chain (DelegateOS 8.1). */
 const ROOT_DELEGATION = "del_000000000000";
@@ -162,7 +162,7 @@ async function estimatedMs(
 
 /** Creates the task, once for each delegation. */
 async function handOver(
-  { tasks }: Clients,
+  clients: Clients,
   { dct, delegationId }: DelegateParams,
   contract: TaskContract,
   agent: Agent,
@@ -178,14 +178,14 @@ async function handOver(
     limits: { total: { seconds: BigInt(Math.ceil(allowedMs(contract) / 1000)) } },
   };
   try {
-    await tasks.createTask({ requestId: delegationId, draft }, call.asCaller);
+    await clients.tasks.createTask({ requestId: delegationId, draft }, call.asCaller);
   } catch (thrown) {
     const { reason, message } = refusalIn(thrown);
     if (reason === ErrorReason.AGENT_NOT_FOUND || TURNING_DOWN.has(reason)) {
       throw new TurnedDown(reasonName(reason).toLowerCase(), message);
     }
     const right = { namespace: "depute:tasks", action: "delegate", resource: `${agent.id}/${FREE_WORK}` };
-    throw asDenial(thrown, create(CapabilitySchema, right));
+    throw asDenial(thrown, create(CapabilitySchema, right), await grantedTo(clients, thrown, call));
   }
 }
 

@@ -1,0 +1,138 @@
+import { describe, expect, test } from "vitest";
+import { SHIPPED_MAPS } from "../shipped-maps.ts";
+import { ConfigError, readConfig } from "./read-config.ts";
+
+const read = (upstreams: unknown) => readConfig({ upstreams }, SHIPPED_MAPS).upstreams;
+
+/** The faults that a configuration is refused with. */
+function faults(upstreams: unknown): readonly string[] {
+  try {
+    read(upstreams);
+  } catch (thrown) {
+    if (thrown instanceof ConfigError) return thrown.faults;
+    throw thrown;
+  }
+  return [];
+}
+
+describe("a configuration", () => {
+  test("is read with what it leaves out", () => {
+    expect(read({ files: { stdio: { command: "server" } } }).get("files")).toEqual({
+      name: "files",
+      address: { kind: "stdio", command: "server", args: [], env: {} },
+      map: { tools: new Map(), methods: new Map(), passed: new Set() },
+      requireToken: true,
+      timeoutMs: 60_000,
+      revision: "auto",
+      serverId: "files",
+    });
+  });
+
+  test("has its own rules on top of those that are shipped", () => {
+    const map = { tools: { read_file: { namespace: "docs", action: "read", resource: "one", cost: 5 } } };
+    const tools = read({ files: { maps: ["filesystem"], map } }).get("files")?.map.tools;
+    expect(tools?.get("read_file")).toEqual({
+      namespace: "docs",
+      action: "read",
+      resource: { kind: "fixed", value: "one" },
+      cost: { most: 5 },
+    });
+    expect(tools?.get("write_file")?.action).toBe("write");
+  });
+
+  test.each([...SHIPPED_MAPS.keys()])("can use the shipped map %s", (name) => {
+    expect(read({ some: { maps: [name] } }).get("some")?.map.tools.size).toBeGreaterThan(0);
+  });
+
+  const rule = { namespace: "docs", action: "read" };
+  test.each<[string, unknown, string]>([
+    ["no object", 7, "/upstreams: an object is wanted"],
+    ["a name that is no name", { "A/b": {} }, "/upstreams/A/b: a name is up to 64 of a-z, 0-9, - and _"],
+    ["a member that nobody knows", { a: { tool: {} } }, "/upstreams/a/tool: no such member"],
+    ["two addresses", { a: { stdio: {}, http: {} } }, "/upstreams/a: stdio or http, not both"],
+    ["no command", { a: { stdio: {} } }, "/upstreams/a/stdio/command: a text is wanted"],
+    [
+      "arguments that are no texts",
+      { a: { stdio: { command: "x", args: [1] } } },
+      "/upstreams/a/stdio/args/0: a text is wanted",
+    ],
+    [
+      "an address that is none",
+      { a: { http: { url: "file:///x" } } },
+      "/upstreams/a/http/url: not an http address",
+    ],
+    [
+      "a password in the address",
+      { a: { http: { url: "http://u:p@x/" } } },
+      "/upstreams/a/http/url: no user, password or fragment belongs in the address",
+    ],
+    [
+      "a map that is not shipped",
+      { a: { maps: ["nothing"] } },
+      "/upstreams/a/maps/0: no such map; there are everything, fetch, filesystem, git, memory, sequential-thinking, time",
+    ],
+    ["a time that is none", { a: { timeoutMs: 0 } }, "/upstreams/a/timeoutMs: from 1 to 3600000"],
+    ["a word for yes", { a: { requireToken: "no" } }, "/upstreams/a/requireToken: true or false is wanted"],
+    [
+      "a revision that is none",
+      { a: { revision: "2024" } },
+      "/upstreams/a/revision: one of auto, modern, legacy is wanted",
+    ],
+    [
+      "a rule without an action",
+      { a: { map: { tools: { t: { namespace: "docs" } } } } },
+      "/upstreams/a/map/tools/t/action: a text is wanted",
+    ],
+    [
+      "a wildcard for a namespace",
+      { a: { map: { tools: { t: { ...rule, namespace: "*" } } } } },
+      "/upstreams/a/map/tools/t/namespace: lower-case letters, digits and _.:- are wanted",
+    ],
+    [
+      "a resource with a wildcard",
+      { a: { map: { tools: { t: { ...rule, resource: "a/*" } } } } },
+      "/upstreams/a/map/tools/t/resource: a resource without wildcards is wanted, or a lone *",
+    ],
+    [
+      "a pointer that is none",
+      { a: { map: { tools: { t: { ...rule, resource: { argument: "path" } } } } } },
+      "/upstreams/a/map/tools/t/resource: path is not a JSON pointer, such as /path",
+    ],
+    [
+      "a form that is none",
+      { a: { map: { tools: { t: { ...rule, resource: { argument: "/p", form: "glob" } } } } } },
+      "/upstreams/a/map/tools/t/resource/form: one of text, path, real-path, uri is wanted",
+    ],
+    [
+      "a cost below nothing",
+      { a: { map: { tools: { t: { ...rule, cost: -1 } } } } },
+      "/upstreams/a/map/tools/t/cost: a whole number from 0 to 2^53-1 is wanted",
+    ],
+    [
+      "a part of a microcent",
+      { a: { map: { tools: { t: { ...rule, cost: 0.5 } } } } },
+      "/upstreams/a/map/tools/t/cost: a whole number from 0 to 2^53-1 is wanted",
+    ],
+    [
+      "a digest that is none",
+      { a: { map: { tools: { t: { ...rule, definition: "x" } } } } },
+      "/upstreams/a/map/tools/t/definition: not a digest: 43 characters of base64url",
+    ],
+    [
+      "a rule for tools/call as a method",
+      { a: { map: { methods: { "tools/call": rule } } } },
+      "/upstreams/a/map/methods/tools/call: this method cannot have a rule",
+    ],
+    [
+      "tools/call passed unseen",
+      { a: { map: { passed: ["tools/call"] } } },
+      "/upstreams/a/map/passed: tools/call cannot be passed",
+    ],
+  ])("with %s is refused", (_, upstreams, fault) => {
+    expect(faults(upstreams)).toContain(fault);
+  });
+
+  test("is refused for everything that is wrong with it at once", () => {
+    expect(faults({ a: { http: { url: "x" }, timeoutMs: -1 }, b: { maps: "x" } })).toHaveLength(4);
+  });
+});

@@ -1,0 +1,92 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { resourceOf } from "./resource.ts";
+import type { CallRule, ResourceForm } from "./tool-map.ts";
+
+const rule = (form: ResourceForm, namespace = "docs", more: object = {}): CallRule => ({
+  namespace,
+  action: "read",
+  resource: { kind: "argument", pointers: ["/at"], form, ...more },
+  cost: { most: 0 },
+});
+const found = (form: ResourceForm, at: unknown, namespace?: string) => {
+  const result = resourceOf(rule(form, namespace), { at });
+  return result.ok ? result.resource : undefined;
+};
+
+describe("the resource that an argument names", () => {
+  test.each<[ResourceForm, string, string]>([
+    ["text", "a/b", "a/b"],
+    ["path", "/a/b", "/a/b"],
+    ["path", "/a/b/", "/a/b"],
+    ["path", "/", "/"],
+    ["path", "/a/.hidden", "/a/.hidden"],
+    ["path", "/a/it's", "/a/it's"],
+    ["uri", "file:///a/b", "/a/b"],
+    ["uri", "note://a/b", "note/a/b"],
+    ["uri", "demo:///b", "demo/b"],
+  ])("in form %s, %j is %j", (form, at, resource) => {
+    expect(found(form, at)).toBe(resource);
+  });
+
+  test("in namespace web an address is what it is", () => {
+    expect(found("uri", "https://example.com/a?b", "web")).toBe("https://example.com/a?b");
+    expect(found("uri", "https://user@example.com/", "web")).toBeUndefined();
+  });
+
+  test.each<[ResourceForm, unknown]>([
+    ["path", "a/b"],
+    ["path", "/a/../b"],
+    ["path", "/a/.."],
+    ["path", "/a/./b"],
+    ["path", "/a//b"],
+    ["path", "/a\\b"],
+    ["path", '/a/.."'],
+    ["path", "/a/..'"],
+    ["path", "/a/..\u2028"],
+    ["path", "/a\n"],
+    ["path", "/a/\u2025/b"],
+    ["path", "/a/*"],
+    ["uri", "/a/b"],
+    ["uri", "file://host/a"],
+    ["uri", "file:///a/../b"],
+    ["uri", "note://a?x"],
+    ["uri", "note://a#x"],
+    ["text", "*"],
+    ["text", 7],
+    ["text", null],
+  ])("in form %s, %j is none", (form, at) => {
+    expect(found(form, at)).toBeUndefined();
+  });
+
+  test("a missing one is every resource, or what configuration says", () => {
+    expect(resourceOf(rule("text"), {})).toMatchObject({ ok: true, resource: "*" });
+    expect(resourceOf(rule("text", "docs", { absent: "usual" }), {})).toMatchObject({ resource: "usual" });
+  });
+
+  test("whatever is sent, the answer is a resource without a wildcard, every resource, or none", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.constantFrom<ResourceForm>("text", "path", "uri"), (at, form) => {
+        const result = resourceOf(rule(form), { at });
+        return !result.ok || result.resource === "*" || !result.resource.includes("*");
+      }),
+    );
+  });
+
+  test("a path that is let through leads where it says, whatever a server trims or takes off", () => {
+    const part = fc.constantFrom("a", "..", ".", "~", '"', "'", " ", "\u00a0", "", "\\", "b");
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 6 }), (parts) => {
+        const text = `/docs/${parts.join("/")}${parts.join("")}`;
+        const resource = found("path", text);
+        if (resource === undefined) return true;
+        // As the official filesystem server reads a path.
+        const read = text
+          .trim()
+          .replace(/^["']|["']$/g, "")
+          .replace(/\/+/g, "/");
+        return new URL(read, "file:///").pathname.startsWith("/docs");
+      }),
+    );
+  });
+});
