@@ -1,15 +1,19 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { SerializedDCT as TokenMessage } from "@depute/contracts/delegateos/v0/token_pb";
+import type { DelegationRecord } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { DeputeError, ErrorReason, fromTimestamp } from "@depute/core";
 import { parseToken, type RevocationView, revocationIds, type SerializedDCT, SJT_FORMAT } from "@depute/dct";
-import { ownOptions } from "@depute/service";
+import { fromConnectError, ownOptions } from "@depute/service";
 import { type CollectedNode, createBreath } from "./attestation-tree.ts";
 import { CURSOR } from "./revocation-follower.ts";
-import type { AuthorityContext } from "./rules/signer-authority.ts";
+import type { AuthorityContext, RecordedDelegation } from "./rules/signer-authority.ts";
 import { readCursor } from "./store/cursors.ts";
 import { type RevocationRow, revocationsOf } from "./store/revocations.ts";
 import { lineageOf } from "./store/sub-contracts.ts";
 import type { Verifier } from "./verifier.ts";
+
+/** Delegations that are asked for at once. */
+const AT_ONCE = 32;
 
 /** Revocations that may not be taken over yet when signers are judged. */
 const MAX_BEHIND = 1000;
@@ -41,14 +45,53 @@ export async function loadAuthority(
   const contractIds = new Set(nodes.map(({ attestation }) => attestation.contractId));
   const lineages = new Map<string, string[]>();
   for (const id of contractIds) lineages.set(id, await store.read((tx) => lineageOf(tx, id)));
-  const known = tokens.size === 0 ? noTokens : await revoked(verifier, blocks, context);
+  const unshown = new Set(
+    nodes
+      .filter(({ attestation }) => attestation.principal !== keypair.principal.id)
+      .map(({ attestation }) => attestation.delegationId)
+      .filter((id) => !tokens.has(id)),
+  );
+  const delegations = await recorded(verifier, [...unshown], context);
+  for (const { revocationId } of [...delegations.values()].flat()) blocks.add(revocationId);
+  const known = blocks.size === 0 ? nothing : await revoked(verifier, blocks, context);
   return {
     verifier: keypair.principal.id,
     trustedRoots: known.roots,
     tokens,
+    delegations,
+    wasRevoked: (revocationId, time) =>
+      (known.revocations.get(revocationId) ?? []).some((row) => row.time <= time),
     revokedBy: (time) => viewAt(known.revocations, time),
     lineageOf: (contractId) => lineages.get(contractId) ?? [],
   };
+}
+
+/** What the tokens service has recorded of delegations. One that it does not know, or knows twice, is left out. */
+async function recorded(
+  { delegations, clock }: Verifier,
+  ids: readonly string[],
+  context: HandlerContext,
+): Promise<Map<string, RecordedDelegation[]>> {
+  const found = new Map<string, RecordedDelegation[]>();
+  const options = ownOptions(context, clock);
+  const read = async (delegationId: string) => {
+    const answer = await delegations.getDelegationChain({ delegationId }, options).catch(orNone);
+    if (answer !== undefined) found.set(delegationId, answer.delegations.map(recordOf));
+  };
+  for (let at = 0; at < ids.length; at += AT_ONCE) await Promise.all(ids.slice(at, at + AT_ONCE).map(read));
+  return found;
+}
+
+function orNone(error: unknown): undefined {
+  const { reason } = fromConnectError(error);
+  if (reason === ErrorReason.DELEGATION_NOT_FOUND || reason === ErrorReason.DELEGATION_AMBIGUOUS) return;
+  throw error;
+}
+
+function recordOf({ to, contractId, revocationId, expireTime }: DelegationRecord): RecordedDelegation {
+  // One whose end is not told has ended.
+  const expiry = expireTime === undefined ? 0 : fromTimestamp(expireTime);
+  return { to, contractId, revocationId, expiry };
 }
 
 interface Known {
@@ -57,7 +100,7 @@ interface Known {
   revocations: ReadonlyMap<string, readonly RevocationRow[]>;
 }
 
-const noTokens: Known = { roots: new Set(), revocations: new Map() };
+const nothing: Known = { roots: new Set(), revocations: new Map() };
 
 async function revoked(
   { store, tokens, revocations, clock }: Verifier,

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
+import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
@@ -107,6 +108,7 @@ export const verifier = defineService({
       keypair,
       log: transparency,
       tokens: createClient(TokenService, deps.connect("tokens")),
+      delegations: createClient(DelegationService, deps.connect("tokens")),
       revocations,
       authority: deps.authority,
       clock,

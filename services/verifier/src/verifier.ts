@@ -1,5 +1,6 @@
 import type { Client } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
+import type { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import type { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import type { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import type { Clock, Timers } from "@depute/core";
@@ -38,6 +39,7 @@ export interface Verifier {
   /** Aborts when the process begins to drain. */
   readonly stopping: AbortSignal;
   readonly tokens: Client<typeof TokenService>;
+  readonly delegations: Client<typeof DelegationService>;
   readonly revocations: Client<typeof RevocationService>;
   readonly authority: Authority;
   readonly clock: Clock;

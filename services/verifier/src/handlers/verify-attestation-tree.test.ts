@@ -205,6 +205,48 @@ test("what was recorded before the delegation was taken back holds, what came af
   expect(await faults(after.id, [before.token])).toEqual([[after.id, "AUTHORITY", "FAILED"]]);
 });
 
+test("without a token what the tokens service has recorded counts", async () => {
+  const contract = await platform.agree();
+  const fine = await work(contract.id);
+  const { id, delegationId } = fine.attestation;
+  tokens.record(fine.token);
+  expect(await faults(id, [])).toEqual([]);
+
+  const others = await work(contract.id);
+  tokens.record(mint(contract.id, others.attestation.delegationId, delegator));
+  expect(await faults(others.attestation.id, [])).toEqual([[others.attestation.id, "AUTHORITY", "FAILED"]]);
+  const elsewhere = await work(contract.id);
+  tokens.record(mint((await platform.agree()).id, elsewhere.attestation.delegationId));
+  expect(await faults(elsewhere.attestation.id, [])).toEqual([
+    [elsewhere.attestation.id, "AUTHORITY", "FAILED"],
+  ]);
+
+  const again = async () => {
+    const createdAt = new Date(platform.clock.now()).toISOString();
+    return (await record(signedCompletion(contract.id, { delegationId, createdAt }))).id;
+  };
+  platform.clock.advance(1000);
+  const parsed = parseToken(fine.token);
+  if (!parsed.ok) throw new Error("no token");
+  const [block = ""] = revocationIds(engine, parsed.token);
+  tokens.revoke(createRevocation(engine, block, "block", worker, platform.clock.now()));
+  const afterRevocation = await again();
+  expect(await faults(id, [])).toEqual([]);
+  expect(await faults(afterRevocation, [])).toEqual([[afterRevocation, "AUTHORITY", "FAILED"]]);
+
+  const lasting = await work(contract.id);
+  tokens.record(lasting.token);
+  platform.clock.advance(2 * 3_600_000);
+  expect(await faults(lasting.attestation.id, [])).toEqual([]);
+  const late = await record(
+    signedCompletion(contract.id, {
+      delegationId: lasting.attestation.delegationId,
+      createdAt: lasting.attestation.createdAt,
+    }),
+  );
+  expect(await faults(late.id, [])).toEqual([[late.id, "AUTHORITY", "FAILED"]]);
+});
+
 test("trees have bounds", async () => {
   const contract = await platform.agree();
   let { id } = (await work(contract.id, cost(1))).attestation;

@@ -12,6 +12,14 @@ import type { Attestation, TaskContract } from "./documents.ts";
 /** How long after its own time an attestation may be recorded and still be judged by its own time, in milliseconds. */
 export const MAX_RECORD_LAG_MS = 5 * 60_000;
 
+/** What the tokens service keeps of one delegation. Times are milliseconds since the Unix epoch. */
+export interface RecordedDelegation {
+  to: string;
+  contractId: string;
+  revocationId: string;
+  expiry: number;
+}
+
 /** What is known of signers and their rights. */
 export interface AuthorityContext {
   /** The verifier's own principal. */
@@ -19,6 +27,10 @@ export interface AuthorityContext {
   trustedRoots: ReadonlySet<string>;
   /** Tokens by the delegation of their last block. */
   tokens: ReadonlyMap<string, SerializedDCT>;
+  /** Recorded delegations with all above them, the root first, by their ids; for those without a token. */
+  delegations: ReadonlyMap<string, readonly RecordedDelegation[]>;
+  /** Whether a block was revoked up to a time. */
+  wasRevoked(revocationId: string, time: number): boolean;
   /** What was revoked up to a time, in milliseconds since the Unix epoch. */
   revokedBy(time: number): RevocationView;
   /** The contract's parent, its parent and so on. */
@@ -46,9 +58,9 @@ export function signerAuthority(
   if (type === "delegation_verification" && (principal === known.verifier || principal === contract.issuer)) {
     return passed("authority");
   }
-  const token = known.tokens.get(delegationId);
-  if (token === undefined) return inconclusive("authority", "no token of the delegation was given");
   const time = Math.max(parseTime(attestation.createdAt) ?? recordTime, recordTime - MAX_RECORD_LAG_MS);
+  const token = known.tokens.get(delegationId);
+  if (token === undefined) return byRecord(attestation, time, recordTime, known);
   const result = verifyToken(engine, token, {
     trustedRoots: known.trustedRoots,
     revocations: known.revokedBy(recordTime),
@@ -64,6 +76,26 @@ export function signerAuthority(
   return result.scope.holder === principal && result.scope.delegationId === delegationId
     ? passed("authority")
     : failed("authority", "the delegation was not made to the signer");
+}
+
+/** The same by what was recorded when the token was minted or narrowed: its chain was verified then. */
+function byRecord(
+  { principal, contractId, delegationId }: Attestation,
+  time: number,
+  recordTime: number,
+  known: AuthorityContext,
+): TreeFinding {
+  const chain = known.delegations.get(delegationId);
+  const last = chain?.at(-1);
+  if (chain === undefined || last === undefined) {
+    return inconclusive("authority", "no token of the delegation was given, and none is recorded");
+  }
+  if (last.to !== principal) return failed("authority", "the delegation was not made to the signer");
+  if (last.contractId !== contractId) return failed("authority", "the delegation is of another contract");
+  if (chain.some(({ expiry }) => time > expiry)) return failed("authority", "the delegation had ended");
+  return chain.some(({ revocationId }) => known.wasRevoked(revocationId, recordTime))
+    ? failed("authority", "the delegation was revoked")
+    : passed("authority");
 }
 
 /** Whether one contract is below another, both in one lineage. */

@@ -2,6 +2,10 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { RevocationEntrySchema } from "@depute/contracts/delegateos/v0/revocation_pb";
 import {
+  type DelegationRecordSchema,
+  DelegationService,
+} from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
+import {
   RevocationSchema,
   RevocationService,
 } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
@@ -9,13 +13,15 @@ import {
   InspectTokenResponseSchema,
   TokenService,
 } from "@depute/contracts/depute/tokens/v1/token_service_pb";
-import { type Clock, toTimestamp } from "@depute/core";
+import { type Clock, DeputeError, ErrorReason, toTimestamp } from "@depute/core";
 import {
   type CreateParams,
   createToken,
   generateKeypair,
+  parseToken,
   type RevocationEntry,
   RevocationList,
+  revocationIds,
   type SerializedDCT,
   SJT_FORMAT,
   serialiseToken,
@@ -30,13 +36,14 @@ export function fakeTokens() {
   const root = generateKeypair(engine);
   const log: MessageInitShape<typeof RevocationSchema>[] = [];
   const list = new RevocationList(engine);
+  const recorded = new Map<string, MessageInitShape<typeof DelegationRecordSchema>>();
   let wake: () => void = () => {};
   let clock: Clock = { now: () => 0 };
 
   const module = defineService({
     name: "tokens",
     settings: {},
-    descriptors: [TokenService, RevocationService],
+    descriptors: [TokenService, DelegationService, RevocationService],
     async start(deps) {
       clock = deps.clock;
       return {
@@ -64,6 +71,13 @@ export function fakeTokens() {
                 delegatee: result.scope.holder,
                 result: { case: "scope", value: {} },
               });
+            },
+          });
+          router.service(DelegationService, {
+            getDelegationChain({ delegationId }) {
+              const delegation = recorded.get(delegationId);
+              if (delegation !== undefined) return { delegations: [delegation] };
+              throw new DeputeError(ErrorReason.DELEGATION_NOT_FOUND, "no such delegation");
             },
           });
           router.service(RevocationService, {
@@ -95,6 +109,19 @@ export function fakeTokens() {
     module,
     mint(params: CreateParams): SerializedDCT {
       return serialiseToken(createToken(engine, params, root, { now: clock.now() }));
+    },
+    /** Makes a root's delegation known. */
+    record(token: SerializedDCT) {
+      const parsed = parseToken(token);
+      if (!parsed.ok) throw new Error("no token");
+      const { delegationId, delegatee, contractId, expiresAt } = parsed.token.authority;
+      recorded.set(delegationId, {
+        id: delegationId,
+        to: delegatee,
+        contractId,
+        revocationId: revocationIds(engine, parsed.token)[0] ?? "",
+        expireTime: toTimestamp(Date.parse(expiresAt)),
+      });
     },
     revoke(entry: RevocationEntry) {
       const decoded = decode(RevocationEntrySchema, entry);
