@@ -7,7 +7,7 @@ import {
   LeaseSchema,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { toTimestamp } from "@depute/core";
-import type { ReadTx, WriteTx } from "@depute/store";
+import type { ReadTx } from "@depute/store";
 import type { ContextMemory } from "./context-memory.ts";
 import { carriedContexts } from "./contexts.ts";
 import type { Engine } from "./engine.ts";
@@ -16,17 +16,19 @@ import { heartbeatIntervalMs, workDeadlineMs } from "./rules/limits.ts";
 import type { TaskRecord } from "./rules/record.ts";
 import { readInput } from "./store/input-rows.ts";
 import {
+  acceptedBy,
   countHeld,
   countHeldByAgent,
   type QueueFilter,
   readDelegateLimits,
   waitingTasks,
 } from "./store/queue-rows.ts";
+import { readTask } from "./store/task-rows.ts";
 import { readCheckpoint, readProvidedInputs } from "./store/work-rows.ts";
 
-/** A worker's stream. */
+/** A worker's stream, or its polls under one name. */
 export interface WorkerStream extends QueueFilter {
-  /** Tells streams apart; never used twice. */
+  /** Tells streams apart, each by an id of its own, and the polls of one worker from others'. */
   readonly holder: string;
   /** The name that the worker gives itself. */
   readonly worker: string;
@@ -71,6 +73,25 @@ export async function claim(
   });
 }
 
+/** The assignments of a holder that it has not begun and does not know of, as they were handed out. */
+export async function heldAnew(
+  engine: Engine,
+  holder: string,
+  known: ReadonlySet<string>,
+  memory: ContextMemory,
+): Promise<Assignment[]> {
+  return engine.store.read(async (tx) => {
+    const nowMs = engine.clock.now();
+    const unknown = (await acceptedBy(tx, holder, nowMs)).filter((taskId) => !known.has(taskId));
+    const assignments: Assignment[] = [];
+    for (const taskId of unknown.slice(0, CLAIM_BATCH)) {
+      const record = await readTask(tx, taskId);
+      if (record !== undefined) assignments.push(await assignmentOf(tx, record, memory, nowMs));
+    }
+    return assignments;
+  });
+}
+
 /** How many tasks more a stream may hold, by its own capacity and by its agent's limits. */
 async function roomOf(tx: ReadTx, { holder, capacity, agentId }: WorkerStream): Promise<number> {
   const room = capacity - (await countHeld(tx, holder));
@@ -81,7 +102,7 @@ async function roomOf(tx: ReadTx, { holder, capacity, agentId }: WorkerStream): 
 }
 
 async function assignmentOf(
-  tx: WriteTx,
+  tx: ReadTx,
   { task, epoch, hold }: TaskRecord,
   memory: ContextMemory,
   nowMs: number,

@@ -25,16 +25,9 @@ export async function* watchAssignments(
   request: WatchAssignmentsRequest,
   context: HandlerContext,
 ): AsyncGenerator<{ assignment: Assignment }, void, undefined> {
-  const { engine, dependencies, assignmentWakeUps, timers, pollMs, stopping } = tasks;
+  const { engine, assignmentWakeUps, timers, pollMs, stopping } = tasks;
   const { agentId, worker, capacity, capabilityIds } = request;
-  const caller = await callerOf(tasks, context);
-  const { agent } = await dependencies.agents.getAgent({ id: agentId }, callOptions(tasks, context));
-  if (agent?.status !== AgentStatus.ACTIVE) {
-    throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: agentId } });
-  }
-  if (!caller.mayActFor(agent.principal)) {
-    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent itself can take its work");
-  }
+  await requireWorkerOf(tasks, agentId, context);
   const stream: WorkerStream = { agentId, worker, capacity: capacity || 1, capabilityIds, holder: newId() };
   const link = linkSignals(context.signal, stopping);
   // What is handed out on this stream is a log of its own: each assignment comes after the one before.
@@ -69,6 +62,26 @@ export async function* watchAssignments(
   } finally {
     link.release();
     await giveBackUndelivered().catch(leaveToLimits);
+  }
+}
+
+/**
+ * Refuses who may not work for an agent.
+ *
+ * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
+ */
+export async function requireWorkerOf(
+  tasks: TasksContext,
+  agentId: string,
+  context: HandlerContext,
+): Promise<void> {
+  const caller = await callerOf(tasks, context);
+  const { agent } = await tasks.dependencies.agents.getAgent({ id: agentId }, callOptions(tasks, context));
+  if (agent?.status !== AgentStatus.ACTIVE) {
+    throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: agentId } });
+  }
+  if (!caller.mayActFor(agent.principal)) {
+    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent itself can take its work");
   }
 }
 

@@ -20,6 +20,7 @@ import { getDelegateLimits, setDelegateLimits } from "./delegate-limits.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { acceptAssignment, requestInput, saveCheckpoint, suspendAssignment } from "./interruptions.ts";
 import { report } from "./report.ts";
+import { takeAssignments } from "./take.ts";
 import { readWhole } from "./task-service.ts";
 import { requireSoundToken } from "./token-check.ts";
 
@@ -28,6 +29,10 @@ export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerSer
   const { engine } = tasks;
   return {
     watchAssignments: (request, context) => watchAssignments(tasks, request, context),
+
+    async takeAssignments(request, context) {
+      return { assignments: await takeAssignments(tasks, request, context) };
+    },
 
     async startAssignment(request, context) {
       const lease = leaseOf(request);

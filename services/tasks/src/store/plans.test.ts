@@ -3,7 +3,8 @@ import { expect, test } from "vitest";
 import { tasksUnderBlock } from "./block-rows.ts";
 import { readEvents } from "./event-rows.ts";
 import { MIGRATIONS } from "./migrations.ts";
-import { countHeld, countHeldByAgent, waitingTasks } from "./queue-rows.ts";
+import { endedBefore } from "./purge-rows.ts";
+import { acceptedBy, countHeld, countHeldByAgent, waitingTasks } from "./queue-rows.ts";
 import { dueTasks, earliestDeadline, findByExternalId, listTasks, readTask } from "./task-rows.ts";
 import { countChildren, countOpenInTree, listChildren, listInReview, openChildren } from "./tree-rows.ts";
 
@@ -36,6 +37,8 @@ test.each<[string, (tx: ReadTx) => Promise<unknown>, string]>([
   ["how many are open in a tree", (tx) => countOpenInTree(tx, "t"), "tasks_open_by_root"],
   ["the rest of a task's parts", (tx) => listChildren(tx, "t", place, 9), "tasks_by_parent"],
   ["the rest of the reviews", (tx) => listInReview(tx, "a", place, 9), "tasks_in_review"],
+  ["what a worker has not begun", (tx) => acceptedBy(tx, "h", 1), "tasks_by_holder"],
+  ["what is to be purged", (tx) => endedBefore(tx, 1, 9), "tasks_to_purge"],
   ["what an agent holds", (tx) => countHeldByAgent(tx, "a"), "tasks_held_by_agent"],
   ["events after a cursor", (tx) => readEvents(tx, "t", 5n, 9), "sequence>?"],
   ["tasks under a block", (tx) => tasksUnderBlock(tx, "b", 9), "revocation_id=?"],

@@ -57,6 +57,15 @@ export async function countHeld(tx: ReadTx, holder: string): Promise<number> {
   return row?.held ?? 0;
 }
 
+/** Ids of tasks that a holder has, whose leases last, and of which the work has not begun. */
+export async function acceptedBy(tx: ReadTx, holder: string, nowMs: number): Promise<string[]> {
+  const rows = await tx.all<{ task_id: string }>(
+    "SELECT task_id FROM tasks WHERE holder = ? AND status = ? AND next_deadline_ms > ?",
+    [holder, TaskStatus.ACCEPTED, nowMs],
+  );
+  return rows.map((row) => row.task_id);
+}
+
 /** What an agent bounds its work by. */
 export interface DelegateLimitsRow {
   /** Tasks that its workers may hold together; 0 for no bound. */

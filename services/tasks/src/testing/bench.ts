@@ -26,6 +26,7 @@ import { taskService } from "../handlers/task-service.ts";
 import { workerService } from "../handlers/worker-service.ts";
 import { openRuntime, type Runtime } from "../runtime.ts";
 import { Fakes } from "./fakes.ts";
+import { MODEL_TREE } from "./model.ts";
 import { T0 } from "./tasks.ts";
 
 /** Says who calls by the header `as`; nobody is `local`. Notes what rights were asked for. */
@@ -95,7 +96,7 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
     };
     const runtime = await openRuntime(deps, {
       pollMs: 1000,
-      treeLimits: { maxDepth: 2, maxChildren: 2, maxOpen: 4 },
+      treeLimits: MODEL_TREE,
       contextMemoryBytes: 1000,
       retentionMs: DAY_MS,
       tombstoneMs: DAY_MS,

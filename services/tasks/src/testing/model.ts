@@ -35,7 +35,7 @@ export type DelegatorCall =
   | "turn down";
 
 /** How large the model's trees grow. */
-export const MODEL_TREE = { maxDepth: 2, maxChildren: 2 };
+export const MODEL_TREE = { maxDepth: 2, maxChildren: 2, maxOpen: 4 };
 
 /**
  * A task as it should behave, written from the description of the life cycle alone: one variable for each thing that
@@ -57,11 +57,13 @@ export class ModelTask {
 
   readonly #children: ModelTask[] = [];
   readonly #depth: number;
+  readonly #root: ModelTask;
   readonly #isReviewed: boolean;
 
   constructor(nowMs: number, isReviewed = false, parent?: ModelTask) {
     this.#endsMs = Math.min(nowMs + MODEL_LIMITS.total, parent?.mustEndMs ?? Number.POSITIVE_INFINITY);
     this.#depth = parent === undefined ? 0 : parent.#depth + 1;
+    this.#root = parent === undefined ? this : parent.#root;
     this.#isReviewed = isReviewed;
     if (parent !== undefined) parent.#children.push(this);
     this.#waitsUntilMs = nowMs + MODEL_LIMITS.queue;
@@ -74,8 +76,15 @@ export class ModelTask {
   /** Why it can have no further part; "ok" when it can. */
   get mayGrow(): string {
     if (this.over) return "TASK_STATE_CONFLICT";
-    const full = this.#depth >= MODEL_TREE.maxDepth || this.#children.length >= MODEL_TREE.maxChildren;
+    const full =
+      this.#depth >= MODEL_TREE.maxDepth ||
+      this.#children.length >= MODEL_TREE.maxChildren ||
+      this.#root.#openBelow() >= MODEL_TREE.maxOpen;
     return full ? "LIMIT_EXCEEDED" : "ok";
+  }
+
+  #openBelow(): number {
+    return this.#children.reduce((sum, child) => sum + (child.over ? 0 : 1) + child.#openBelow(), 0);
   }
 
   get over(): boolean {
