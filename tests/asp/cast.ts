@@ -6,6 +6,7 @@ import { type Client, createClient } from "@connectrpc/connect";
 import { seal } from "@depute/asp";
 import { createBus } from "@depute/bus";
 import { MODULE_NAMES, MODULES } from "@depute/cli";
+import { TrustComponentsSchema } from "@depute/contracts/asp/v0/agent_card_pb";
 import { type Envelope, EnvelopeSchema, type Performative } from "@depute/contracts/asp/v0/envelope_pb";
 import { type Session, SessionSchema } from "@depute/contracts/asp/v0/session_pb";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
@@ -29,7 +30,8 @@ export async function startPlatform() {
   const dataDir = mkdtempSync(join(tmpdir(), "depute-asp-"));
   const table = mergeSettings(commonSettings, ...MODULE_NAMES.map((name) => MODULES[name].settings));
   const ports = MODULE_NAMES.flatMap((name) => [`--${name}-port`, "0"]);
-  const settings = readSettings(table, [...ports, "--data-dir", dataDir], { name: "test" }) as CommonSettings;
+  const flags = ["--data-dir", dataDir, "--trust-operators", OPERATOR.key];
+  const settings = readSettings(table, [...ports, ...flags], { name: "test" }) as CommonSettings;
   const bus = createBus({
     onError: (error) => {
       throw error;
@@ -77,8 +79,25 @@ export const ALPHA = agent("agent://acme.com/procurement/alpha-buyer", "org_acme
 export const BETA = agent("agent://softwarecorp.io/sales/beta-vendor", "org_softwarecorp");
 export const GAMMA = agent("agent://verifyco.com/compliance/gamma-auditor", "org_verifyco");
 
+/** Who vouches for the scores that agents bring along. */
+const OPERATOR = agent("agent://operator.example/trust/operator", "org_operator");
+
+/** Sets all that a score is made of to one value, as an operator says. */
+async function vouch({ trust, url }: Platform, agentId: string, score: number): Promise<void> {
+  const names = TrustComponentsSchema.fields.map(({ jsonName }) => jsonName);
+  const components = Object.fromEntries(names.map((name) => [name, score]));
+  const claims = { sub: agentId, aud: url, iat: Math.floor(Date.now() / 1000), components };
+  const jwk = { crv: "Ed25519", kty: "OKP", x: OPERATOR.key };
+  const part = (value: unknown) => encodeBase64Url(new TextEncoder().encode(JSON.stringify(value)));
+  const signed = `${part({ alg: "EdDSA", jwk, typ: "depute-trust+jwt" })}.${part(claims)}`;
+  const signature = encodeBase64Url(nativeEngine.sign(new TextEncoder().encode(signed), OPERATOR.seed));
+  const kind = { case: "import", value: { statement: `${signed}.${signature}` } } as const;
+  await trust.recordEvidence({ evidenceId: newId(), evidence: { agentId, kind } });
+}
+
 /** Registers an agent with its ASP card. */
-export async function register({ agents, trust }: Platform, { uri, key }: Agent): Promise<void> {
+export async function register(platform: Platform, { uri, key }: Agent, score?: number): Promise<void> {
+  const { agents, trust } = platform;
   const id = uri.slice(uri.lastIndexOf("/") + 1);
   await agents.registerAgent({
     requestId: newId(),
@@ -94,6 +113,7 @@ export async function register({ agents, trust }: Platform, { uri, key }: Agent)
       },
     },
   });
+  if (score !== undefined) await vouch(platform, id, score);
   const { overall } = await trust.getTrust({ agentId: id });
   // Messages state a score with one decimal.
   scores.set(uri, Math.round((overall?.score ?? 0) * 10) / 10);

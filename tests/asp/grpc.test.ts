@@ -24,7 +24,13 @@ const CAST = [ALPHA, BETA, GAMMA];
 let platform: Platform;
 beforeAll(async () => {
   platform = await startPlatform();
-  for (const one of CAST) await register(platform, one);
+  // The text's scores.
+  for (const [one, score] of [
+    [ALPHA, 68],
+    [BETA, 85],
+    [GAMMA, 92],
+  ] as const)
+    await register(platform, one, score);
 });
 afterAll(() => platform.stop());
 
@@ -39,6 +45,32 @@ async function refusal(call: Promise<unknown>) {
   if (thrown === undefined) throw new Error("nothing was refused");
   return [reasonName(thrown.reason), thrown.metadata.code];
 }
+
+test("trust moves by what came of the session, for each pair, in the text's order", async () => {
+  const ids = CAST.map(({ uri }) => uri.slice(uri.lastIndexOf("/") + 1));
+  const read = async (agentId: string) => (await platform.trust.getTrust({ agentId })).overall;
+  const before = await Promise.all(ids.map(read));
+  await play(wires());
+  const told = async (agentId: string, least: bigint) => {
+    for (let look = 0; look < 200; look++) {
+      const trust = await read(agentId);
+      if ((trust?.evidenceCount ?? 0n) >= least) return trust;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    throw new Error(`nothing was recorded of ${agentId}`);
+  };
+  const count = (index: number) => before[index]?.evidenceCount ?? 0n;
+  // Alpha: completed, fulfilled, paid, rated. Beta: completed twice, fulfilled, rated. Gamma: completed.
+  const after = await Promise.all(
+    [4n, 4n, 1n].map((more, index) => told(ids[index] ?? "", count(index) + more)),
+  );
+  const [alpha = 0, beta = 0, gamma = 0] = after.map(
+    (trust, index) => (trust?.score ?? 0) - (before[index]?.score ?? 0),
+  );
+  expect(alpha).toBeGreaterThan(beta);
+  expect(beta).toBeGreaterThan(gamma);
+  expect(gamma).toBeGreaterThan(0);
+});
 
 test("the scenario leads through the text's states, and a fourth verifies the transcript offline", async () => {
   const { sessionId, states } = await play(wires());

@@ -51,7 +51,7 @@ function appended(session: Session, envelope: Envelope, context: AppendContext):
   checkIntegrity(envelope, sender, context);
   if (isTerminal(session.state)) throw new Refused("session_ended", "the session has ended");
   checkPlace(known, envelope, sender, context);
-  checkTrust(stated, sender);
+  checkTrust(session.state, stated, sender);
   const moved = applyMachine(known, envelope, sender, context);
   const after = withParty(moved, sender.agentId, {
     nextSequence: sender.nextSequence + 1,
@@ -144,12 +144,16 @@ function checkPlace(
   }
 }
 
-/** What a message states of its sender is never used, and has to be true. */
-function checkTrust({ orgId, trustScore }: Sender, party: Party): void {
+/**
+ * What a message states of its sender is never used, and has to be true. The score that counts is noted when the agent
+ * comes; it has to be stated from the introduction on, since before that its bearer may not have seen it.
+ */
+function checkTrust(state: SessionState, { orgId, trustScore }: Sender, party: Party): void {
   if (party.orgId !== undefined && party.orgId !== orgId) {
     throw new Refused("organization_mismatch", "orgId is not the sender's");
   }
-  if (party.trustScore !== undefined && party.trustScore !== trustScore) {
+  const isNoted = state !== SessionState.IDLE && state !== SessionState.INVITED;
+  if (isNoted && party.trustScore !== undefined && party.trustScore !== trustScore) {
     throw new Refused("trust_mismatch", `the sender's score in this session is ${party.trustScore}`);
   }
 }

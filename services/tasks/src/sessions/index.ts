@@ -7,6 +7,7 @@ import { WakeUps } from "../wake-ups.ts";
 import { Agents } from "./agents.ts";
 import { SESSION_TOPIC, SessionEngine } from "./engine.ts";
 import { SESSION_MIGRATIONS } from "./migrations.ts";
+import { OutcomeReporter } from "./outcomes.ts";
 import { sessionService } from "./service.ts";
 import { SessionTimekeeper } from "./timekeeper.ts";
 
@@ -33,9 +34,11 @@ export async function openSessions(deps: ServiceDeps, pollMs: number): Promise<S
   });
   const engine = new SessionEngine({ store, bus, clock });
   const wakeUps = new WakeUps(bus, SESSION_TOPIC);
-  const timekeeper = new SessionTimekeeper({ engine, timers, log });
+  const registry = deps.connect("registry");
+  const reporter = new OutcomeReporter(registry);
+  const timekeeper = new SessionTimekeeper({ engine, reporter, timers, log });
   timekeeper.start();
-  const agents = new Agents(deps.connect("registry"));
+  const agents = new Agents(registry);
   const service = sessionService({ engine, agents, authority, clock, timers, wakeUps, pollMs, stopping });
   return {
     routes: (router) => router.service(SessionService, service),

@@ -31,5 +31,14 @@ CREATE TABLE session_messages (
 CREATE UNIQUE INDEX session_messages_by_id ON session_messages (session_id, message_id);
 `;
 
+// 1 from the end of a session until the registry has been told what came of it.
+const OUTCOMES = `
+ALTER TABLE sessions ADD COLUMN outcome_due BIGINT NOT NULL DEFAULT 0;
+CREATE INDEX sessions_outcome_due ON sessions (session_id) WHERE outcome_due = 1;
+`;
+
 /** The tables of ASP sessions, in a file of their own: appending a message waits for no task. */
-export const SESSION_MIGRATIONS: readonly Migration[] = [{ id: 1, name: "sessions", sql: SESSIONS }];
+export const SESSION_MIGRATIONS: readonly Migration[] = [
+  { id: 1, name: "sessions", sql: SESSIONS },
+  { id: 2, name: "outcomes", sql: OUTCOMES },
+];

@@ -1,5 +1,5 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
-import { nextDeadlineMs, type Session } from "@depute/asp";
+import { isTerminal, nextDeadlineMs, type Session } from "@depute/asp";
 import { type Envelope, EnvelopeSchema } from "@depute/contracts/asp/v0/envelope_pb";
 import type { SessionState } from "@depute/contracts/asp/v0/session_pb";
 import type { ReadTx, WriteTx } from "@depute/store";
@@ -22,10 +22,30 @@ export async function readSession(tx: ReadTx, sessionId: string): Promise<Sessio
 
 export async function putSession(tx: WriteTx, session: Session): Promise<void> {
   await tx.run(
-    `INSERT INTO sessions (session_id, create_ms, deadline_ms, session) VALUES (?, ?, ?, ?)
-     ON CONFLICT (session_id) DO UPDATE SET deadline_ms = excluded.deadline_ms, session = excluded.session`,
-    [session.sessionId, session.createMs, nextDeadlineMs(session) ?? null, JSON.stringify(session)],
+    `INSERT INTO sessions (session_id, create_ms, deadline_ms, outcome_due, session) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (session_id) DO UPDATE SET deadline_ms = excluded.deadline_ms,
+       outcome_due = excluded.outcome_due, session = excluded.session`,
+    [
+      session.sessionId,
+      session.createMs,
+      nextDeadlineMs(session) ?? null,
+      isTerminal(session.state) ? 1 : 0,
+      JSON.stringify(session),
+    ],
   );
+}
+
+/** Sessions that have ended and of which the registry has not been told. */
+export async function sessionsToReport(tx: ReadTx, limit: number): Promise<Session[]> {
+  const rows = await tx.all<{ session: string }>(
+    "SELECT session FROM sessions WHERE outcome_due = 1 ORDER BY session_id LIMIT ?",
+    [limit],
+  );
+  return rows.map(({ session }) => JSON.parse(session) as Session);
+}
+
+export async function markReported(tx: WriteTx, sessionId: string): Promise<void> {
+  await tx.run("UPDATE sessions SET outcome_due = 0 WHERE session_id = ?", [sessionId]);
 }
 
 /** Who may see a session: the principals of everyone who takes part or did. */

@@ -1,25 +1,39 @@
 import type { Timers } from "@depute/core";
 import type { Logger } from "@depute/service";
 import type { SessionEngine } from "./engine.ts";
+import type { OutcomeReporter } from "./outcomes.ts";
+import { markReported, sessionsToReport } from "./rows.ts";
 
 /** Sessions that are moved on in one transaction. */
 const BATCH = 100;
 /** The longest time without a look, so that deadlines set by other processes are seen; milliseconds. */
 const MAX_WAIT_MS = 1000;
 
+/** Sessions of which the registry is told in one look. */
+const REPORTS = 20;
+
+export interface TimekeeperOptions {
+  readonly engine: SessionEngine;
+  readonly reporter: OutcomeReporter;
+  readonly timers: Timers;
+  readonly log: Logger;
+}
+
 /**
- * Stores what time did to sessions: lapsed invitations, silence, ends. It keeps nothing that the store does not have, so
+ * Tells the registry what came of sessions, and stores what time did to them: lapsed invitations, silence, ends. It keeps nothing that the store does not have, so
  * what passed while nobody looked is caught up at the start.
  */
 export class SessionTimekeeper {
   readonly #engine: SessionEngine;
   readonly #timers: Timers;
   readonly #log: Logger;
+  readonly #reporter: OutcomeReporter;
   #cancel: () => void = () => {};
   #working: Promise<void> | undefined;
   #closed = false;
 
-  constructor({ engine, timers, log }: { engine: SessionEngine; timers: Timers; log: Logger }) {
+  constructor({ engine, reporter, timers, log }: TimekeeperOptions) {
+    this.#reporter = reporter;
     this.#engine = engine;
     this.#timers = timers;
     this.#log = log;
@@ -44,12 +58,31 @@ export class SessionTimekeeper {
   async #work(): Promise<number> {
     try {
       while (!this.#closed && (await this.#engine.applyTime(BATCH)));
+      await this.#report();
       const nextMs = (await this.#engine.earliestDeadline()) ?? Number.POSITIVE_INFINITY;
       return Math.min(Math.max(1, nextMs - this.#engine.clock.now()), MAX_WAIT_MS);
     } catch (error) {
       if (!this.#closed)
         this.#log.error({ err: error }, "time limits of sessions could not be applied; trying again");
       return MAX_WAIT_MS;
+    }
+  }
+
+  /** What the registry cannot be told now is told at another look: nothing is lost, and nothing else waits for it. */
+  async #report(): Promise<void> {
+    const { store } = this.#engine;
+    for (const session of await store.read((tx) => sessionsToReport(tx, REPORTS))) {
+      if (this.#closed) return;
+      try {
+        await this.#reporter.report(session);
+      } catch (error) {
+        this.#log.debug(
+          { err: error, session: session.sessionId },
+          "the outcome of a session could not be told",
+        );
+        return;
+      }
+      await store.write((tx) => markReported(tx, session.sessionId));
     }
   }
 }

@@ -1,0 +1,81 @@
+import { createHash } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import { type Client, createClient, type Transport } from "@connectrpc/connect";
+import { type Outcome, outcomesOf, type Session } from "@depute/asp";
+import {
+  type Evidence,
+  EvidenceSchema,
+  SessionResult,
+  TrustService,
+} from "@depute/contracts/depute/registry/v1/trust_service_pb";
+import { ErrorReason } from "@depute/core";
+import { fromConnectError, ownHeaders } from "@depute/service";
+import { registeredId } from "./agents.ts";
+
+const RESULTS: Readonly<Record<Outcome["result"], SessionResult>> = {
+  completed: SessionResult.COMPLETED,
+  timed_out: SessionResult.TIMED_OUT,
+  fulfilled: SessionResult.FULFILLED,
+  breached: SessionResult.BREACHED,
+  paid: SessionResult.PAID,
+};
+
+/** A breach that the other side contested, of 1 to 5; what it cost is not known here. */
+const BREACH_SEVERITY = 2;
+
+/** Refusals that another attempt would meet again. */
+const FINAL: ReadonlySet<ErrorReason> = new Set([
+  ErrorReason.INVALID_REQUEST,
+  ErrorReason.AGENT_NOT_FOUND,
+  ErrorReason.CALLER_NOT_ALLOWED,
+  ErrorReason.EVIDENCE_EXISTS,
+  ErrorReason.UNKNOWN_METHOD,
+]);
+
+/** What a session that has ended says of its participants, as evidence. Ratings come after what they rate. */
+export function evidenceOfSession(session: Session): Evidence[] {
+  const outcomes = outcomesOf(session).map(({ agentId, counterpartId, result }) =>
+    create(EvidenceSchema, {
+      agentId: registeredId(agentId),
+      counterpartAgentId: registeredId(counterpartId),
+      kind: {
+        case: "session",
+        value: {
+          sessionId: session.sessionId,
+          result: RESULTS[result],
+          severity: result === "breached" ? BREACH_SEVERITY : 0,
+        },
+      },
+    }),
+  );
+  const ratings = session.ratings.map(({ from, to, stars }) =>
+    create(EvidenceSchema, {
+      agentId: registeredId(to),
+      counterpartAgentId: registeredId(from),
+      kind: { case: "rating", value: { reference: session.sessionId, stars } },
+    }),
+  );
+  return [...outcomes, ...ratings];
+}
+
+/** Tells the registry what came of sessions. Ids are made from what is told, so that telling it again counts once. */
+export class OutcomeReporter {
+  readonly #trust: Client<typeof TrustService>;
+
+  constructor(registry: Transport) {
+    this.#trust = createClient(TrustService, registry);
+  }
+
+  /** @throws DeputeError when the registry does not answer: to be tried again */
+  async report(session: Session): Promise<void> {
+    for (const [index, evidence] of evidenceOfSession(session).entries()) {
+      const digest = createHash("sha256").update(`${session.sessionId}/${index}`).digest("hex");
+      const request = { evidenceId: `asp_${digest}`, evidence };
+      await this.#trust.recordEvidence(request, { headers: ownHeaders("") }).catch((thrown: unknown) => {
+        const refusal = fromConnectError(thrown);
+        // A rating of one whom the registry does not know, or of no outcome, is dropped with what it is about.
+        if (!FINAL.has(refusal.reason)) throw refusal;
+      });
+    }
+  }
+}
