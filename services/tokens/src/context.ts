@@ -5,6 +5,7 @@ import type { CryptoEngine, Keypair } from "@depute/dct";
 import type { Identity } from "@depute/service";
 import type { Store } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
+import type { BlockNotes } from "./block-notes.ts";
 import type { DelegationLog } from "./delegation-log.ts";
 import type { Judge } from "./judge.ts";
 import type { KeyRevoker } from "./key-revoker.ts";
@@ -34,6 +35,7 @@ export interface TokensContext {
   checkpoint(): Promise<Checkpoint>;
   readonly audit: AuditLog;
   readonly spend: SpendLedger;
+  readonly notes: BlockNotes;
   readonly delegations: DelegationLog;
   readonly revocationPollMs: number;
   /** Shortest and longest life of a token that is minted, in milliseconds. */

@@ -9,6 +9,7 @@ import { formatTime } from "@depute/core";
 import { defineService } from "@depute/service";
 import { openStore } from "@depute/store";
 import { AuditLog } from "./audit-log.ts";
+import { BlockNotes } from "./block-notes.ts";
 import { CheckpointFile } from "./checkpoint-file.ts";
 import { DelegationLog } from "./delegation-log.ts";
 import { openEngine } from "./engine.ts";
@@ -63,6 +64,7 @@ export const tokens = defineService({
       migrations,
       onError: (error, what) => log.error({ err: error }, what),
     });
+    const notes = new BlockNotes(store);
     const state = new RevocationState(settings.revocationMaxStaleness);
     const pollMs = settings.revocationPoll;
     const reader = new RevocationReader({ engine, store, bus, clock, timers, log, state, pollMs });
@@ -70,6 +72,7 @@ export const tokens = defineService({
     const file = join(dataDir, "revocations.checkpoint");
     const seenLog = new CheckpointFile({ file, engine, signer: root.principal.id, timers, log, sign });
     try {
+      await notes.start();
       while (await store.write((tx) => sealSome(tx, engine, SEALED_AT_ONCE)));
       await seenLog.check(store);
       await reader.start();
@@ -116,7 +119,7 @@ export const tokens = defineService({
     housekeeping.start();
     const unsubscribe = bus.subscribe(REVOCATIONS_TOPIC, () => seenLog.note());
     const seen = new SeenProofs({ store, clock, max: settings.maxSeenProofs });
-    const spend = new SpendLedger({ store, clock, audit });
+    const spend = new SpendLedger({ store, clock, audit, notes });
     const judge = new Judge({
       engine,
       clock,
@@ -126,7 +129,7 @@ export const tokens = defineService({
       revocations,
       seen,
       audit,
-      spend,
+      notes,
       look: () => reader.look(),
       verifier: root,
       maxLifetimeMs: settings.tokenMaxLifetime,
@@ -144,6 +147,7 @@ export const tokens = defineService({
       minters: new Set(settings.minters),
       spenders: new Set(settings.spenders),
       spend,
+      notes,
       delegations,
       keyRevoker,
       keys,

@@ -30,6 +30,7 @@ import {
   verifyToken,
 } from "@depute/dct";
 import type { AuditLog } from "./audit-log.ts";
+import type { BlockNotes } from "./block-notes.ts";
 import { HolderProofs } from "./holder-proofs.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import type { RevocationState } from "./revocation-state.ts";
@@ -41,7 +42,6 @@ import { chainHolds, isAfterBudget, isAfterProof } from "./rules/order.ts";
 import { remaining, spentUp } from "./rules/spend.ts";
 import { expectedTarget } from "./rules/target.ts";
 import type { SeenProofs } from "./seen-proofs.ts";
-import type { SpendLedger } from "./spend-ledger.ts";
 
 interface JudgeOptions {
   engine: CryptoEngine;
@@ -52,7 +52,7 @@ interface JudgeOptions {
   revocations: RevocationLog;
   seen: SeenProofs;
   audit: AuditLog;
-  spend: Pick<SpendLedger, "counted">;
+  notes: BlockNotes;
   /** Looks at the revocation log now. Throws when it cannot be read. */
   look(): Promise<void>;
   /** Signs the terms of sessions: the platform's root. */
@@ -251,14 +251,16 @@ export class Judge {
     context: VerificationContext,
     place: CallPlace,
   ): Promise<VerifyResult> {
-    const { engine, spend } = this.#options;
+    const { engine, notes } = this.#options;
     if (!result.ok && !isAfterBudget(result.denial)) return result;
     const token = result.ok ? result.token : parsed(input);
     if (token === undefined) return result;
     const ids = result.ok
       ? result.blocks.map(({ revocationId }) => revocationId)
       : revocationIds(engine, token);
-    const { counted, bindings } = await spend.counted(ids);
+    const noted = await notes.read(ids);
+    if (noted === undefined) return result;
+    const { counted, bindings } = noted;
     const misplaced = outOfPlace(bindings, place);
     const inPlace = (allowed: VerifyResult): VerifyResult => {
       return allowed.ok && misplaced !== undefined ? { ok: false, denial: misplaced } : allowed;

@@ -1,11 +1,12 @@
 import { setImmediate } from "node:timers/promises";
 import type { Bus } from "@depute/bus";
 import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
-import { ManualClock } from "@depute/core";
+import { encodeBase64Url, ManualClock } from "@depute/core";
 import { createRevocation, type Keypair, type SerializedDCT } from "@depute/dct";
 import type { Store } from "@depute/store";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { RevocationState } from "./revocation-state.ts";
 import type { SeenProofs } from "./seen-proofs.ts";
 import { sealSome } from "./store/revocation-rows.ts";
 import { forgeLink } from "./testing/forge.ts";
@@ -66,7 +67,7 @@ describe("two replicas over one store", () => {
     await stop();
   });
 
-  it("see them by looking, when a wake-up is lost", async () => {
+  it("see them by looking, when a wake-up is lost (R4)", async () => {
     const store = await openMemory();
     const clock = new ManualClock();
     const [busOfOne, busOfOther] = [openBus(), openBus()];
@@ -88,7 +89,7 @@ describe("two replicas over one store", () => {
   });
 });
 
-describe("a log that cannot be read", () => {
+describe("a log that cannot be read (R4, R5)", () => {
   it("makes what is known too old to decide by, and is looked at again until it can", async () => {
     const memory = await openMemory();
     let isBroken = false;
@@ -143,7 +144,7 @@ describe("a log that cannot be read", () => {
   });
 });
 
-describe("a revocation that is acknowledged", () => {
+describe("a revocation that is acknowledged (R4, R10)", () => {
   it("denies also what was looked at before and waits for its proof to be remembered", async () => {
     const clock = new ManualClock();
     const token = rootToken(clock);
@@ -278,4 +279,14 @@ describe("a log that is not what it was (R3)", () => {
     ]);
     await createReplica({ store, bus: deaf, clock }).reader.look();
   });
+});
+
+it("a block that shares all but the last half of its id with a revoked one is not revoked, and none shorter is (R11)", () => {
+  const state = new RevocationState(MAX_STALENESS_MS);
+  const bytes = new Uint8Array(32).fill(7);
+  const id = (change: number) => encodeBase64Url(bytes.map((byte, i) => (i === change ? byte + 1 : byte)));
+  state.add({ sequence: 1, head: "h" }, id(-1));
+  expect(state.isRevoked(id(-1), [])).toBe(true);
+  // Each of the first 128 bits counts: to meet a revoked id by chance takes 2^128 blocks, not 2^64.
+  for (let at = 0; at < 16; at++) expect(state.isRevoked(id(at), [])).toBe(false);
 });

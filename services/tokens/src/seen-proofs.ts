@@ -1,17 +1,35 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "@depute/core";
 import { type AcceptedProof, CLOCK_SKEW_MS } from "@depute/dct";
 import type { Store, WriteTx } from "@depute/store";
 import {
   countProofs,
   forgetProofs,
-  insertProof,
+  insertProofs,
   type ProofCounts,
   type ProofKind,
+  type SeenProof,
 } from "./store/proof-rows.ts";
 
-/** Expired proofs forgotten with each new one, and when there is no room. */
-const FORGOTTEN_AT_ONCE = 4;
+/** Expired proofs are forgotten with every so many new ones, and more of them than came; and when there is no room. */
+const FORGET_EVERY = 16;
+const FORGOTTEN_AT_ONCE = 64;
 const FORGOTTEN_WHEN_FULL = 1000;
+
+/** Turns of the event loop that a proof waits for others to be written with it. */
+const GATHER_TURNS = 2;
+/** Proofs that are written together at most. */
+const BATCH = 256;
+
+/** What became of a proof. */
+export type Use = "fresh" | "seen" | "full";
+
+interface Waiting {
+  readonly proof: AcceptedProof;
+  readonly kind: ProofKind;
+  readonly resolve: (use: Use) => void;
+  readonly reject: (error: unknown) => void;
+}
 
 /**
  * The proofs that were used, by principal and `jti`, so that none is used twice (RFC 9449 section 11.1).
@@ -29,6 +47,9 @@ export class SeenProofs {
   readonly #max: number;
   /** Undefined until read, and again after a failure, which may have undone what was counted. */
   #counts: ProofCounts | undefined;
+  #used = 0;
+  readonly #waiting: Waiting[] = [];
+  #running: Promise<void> | undefined;
 
   constructor({ store, clock, max }: { store: Store; clock: Clock; max: number }) {
     this.#store = store;
@@ -37,30 +58,72 @@ export class SeenProofs {
   }
 
   /** Uses a proof up. `seen`: it was used before; `full`: there is no room to remember it. */
-  async use(proof: AcceptedProof, kind: ProofKind): Promise<"fresh" | "seen" | "full"> {
-    try {
-      return await this.#store.write((tx) => this.#use(tx, proof, kind));
-    } catch (error) {
-      this.#counts = undefined;
-      throw error;
+  use(proof: AcceptedProof, kind: ProofKind): Promise<Use> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ proof, kind, resolve, reject });
+      this.#running ??= this.#run().finally(() => {
+        this.#running = undefined;
+      });
+    });
+  }
+
+  /** Those that come while others are being written are written together next. Never rejects. */
+  async #run(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      // One flush to disk serves all that are there; a turn or two of the event loop is nothing beside it.
+      for (let turn = 0; turn < GATHER_TURNS; turn++) await nextTurn();
+      const batch = this.#waiting.splice(0, BATCH);
+      try {
+        const uses = await this.#store.write((tx) => this.#use(tx, batch));
+        for (const [i, { resolve }] of batch.entries()) resolve(uses[i] ?? "full");
+      } catch (error) {
+        this.#counts = undefined;
+        for (const { reject } of batch) reject(error);
+      }
     }
   }
 
-  async #use(tx: WriteTx, { principal, jti, expiresAt }: AcceptedProof, kind: ProofKind) {
+  async #use(tx: WriteTx, batch: readonly Waiting[]): Promise<Use[]> {
     const counts = this.#counts ?? (await countProofs(tx));
     this.#counts = counts;
-    const limit = this.#isFull(counts, kind) ? FORGOTTEN_WHEN_FULL : FORGOTTEN_AT_ONCE;
+    this.#used += batch.length;
+    if (this.#used >= FORGET_EVERY) {
+      this.#used = 0;
+      await this.#forget(tx, counts, FORGOTTEN_AT_ONCE);
+    }
+    const uses: Use[] = batch.map(() => "full");
+    const taken: number[] = [];
+    let hasForgotten = false;
+    // Room is counted as if all were new: of two alike, one takes it and gives it back.
+    for (const [i, { kind }] of batch.entries()) {
+      if (this.#isFull(counts, kind) && !hasForgotten) {
+        hasForgotten = true;
+        await this.#forget(tx, counts, FORGOTTEN_WHEN_FULL);
+      }
+      if (this.#isFull(counts, kind)) continue;
+      counts[kind]++;
+      taken.push(i);
+    }
+    const asked = taken.map((i) => batch[i] as Waiting);
+    const fresh = await insertProofs(tx, asked.map(toSeenProof));
+    for (const [n, i] of taken.entries()) {
+      uses[i] = fresh[n] === true ? "fresh" : "seen";
+      if (fresh[n] !== true) counts[(asked[n] as Waiting).kind]--;
+    }
+    return uses;
+  }
+
+  async #forget(tx: WriteTx, counts: ProofCounts, limit: number): Promise<void> {
     const forgotten = await forgetProofs(tx, this.#clock.now(), limit);
     counts.token -= forgotten.token;
     counts.identity -= forgotten.identity;
-    if (this.#isFull(counts, kind)) return "full";
-    const isFresh = await insertProof(tx, { principal, jti, kind, forgetTime: expiresAt + CLOCK_SKEW_MS });
-    if (!isFresh) return "seen";
-    counts[kind]++;
-    return "fresh";
   }
 
   #isFull({ token, identity }: ProofCounts, kind: ProofKind): boolean {
     return token + identity >= this.#max || (kind === "identity" && identity >= Math.ceil(this.#max / 2));
   }
+}
+
+function toSeenProof({ proof: { principal, jti, expiresAt }, kind }: Waiting): SeenProof {
+  return { principal, jti, kind, forgetTime: expiresAt + CLOCK_SKEW_MS };
 }

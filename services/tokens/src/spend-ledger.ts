@@ -2,7 +2,7 @@ import { type Clock, DeputeError, ErrorReason, newId } from "@depute/core";
 import type { VerifiedBlock } from "@depute/dct";
 import type { Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
-import type { Binding } from "./rules/bindings.ts";
+import type { BlockNotes } from "./block-notes.ts";
 import {
   exceeded,
   type Level,
@@ -12,7 +12,6 @@ import {
   SPEND_RETENTION_MS,
   settled,
 } from "./rules/spend.ts";
-import { readBindings } from "./store/binding-rows.ts";
 import { requestIdReused } from "./store/mint-requests.ts";
 import {
   findByRequest,
@@ -50,6 +49,13 @@ export interface BudgetLevel {
   readonly spent: number;
 }
 
+interface SpendLedgerOptions {
+  store: Store;
+  clock: Clock;
+  audit: AuditLog;
+  notes: BlockNotes;
+}
+
 /**
  * What is spent under blocks, theirs and of everything below them (DelegateOS 13.4).
  *
@@ -60,8 +66,10 @@ export class SpendLedger {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #audit: AuditLog;
+  readonly #notes: BlockNotes;
 
-  constructor({ store, clock, audit }: { store: Store; clock: Clock; audit: AuditLog }) {
+  constructor({ store, clock, audit, notes }: SpendLedgerOptions) {
+    this.#notes = notes;
     this.#store = store;
     this.#clock = clock;
     this.#audit = audit;
@@ -96,7 +104,10 @@ export class SpendLedger {
       assertCounts();
       const now = this.#clock.now();
       await forgetSpend(tx, now, FORGOTTEN_AT_ONCE);
-      for (const [level, block] of blocks.entries()) await assertHeld(tx, block, amount, level);
+      for (const [level, block] of blocks.entries()) {
+        this.#notes.touch(block.revocationId);
+        await assertHeld(tx, block, amount, level);
+      }
       await assertFewOpen(tx, blocks);
       const ids = blocks.map(({ revocationId }) => revocationId);
       const expireTime = now + lifetimeMs;
@@ -158,15 +169,6 @@ export class SpendLedger {
         levels.push({ revocationId, limit, reserved: held - expired, spent: spent + expired });
       }
       return levels;
-    });
-  }
-
-  /** What counts under each block: charged and held, in microcents; and where the blocks count. */
-  async counted(revocationIds: readonly string[]): Promise<{ counted: number[]; bindings: Binding[] }> {
-    return this.#store.read(async (tx) => {
-      const all = await readSpend(tx, revocationIds);
-      const bindings = await readBindings(tx, revocationIds);
-      return { counted: all.map(({ spent, held }) => spent + held), bindings };
     });
   }
 

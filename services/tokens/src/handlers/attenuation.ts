@@ -25,7 +25,6 @@ import { type Block, blocksOf } from "../rules/blocks.ts";
 import { linksOf } from "../rules/delegations.ts";
 import { refusedAttenuation, refusedToken } from "../rules/denials.ts";
 import { bindingOf, fromBlock, fromSerialized, toBlock, toSerialized } from "../rules/documents.ts";
-import { bindBlock } from "../store/binding-rows.ts";
 
 /** Checks a block that is to be appended, and says what its attenuator has to sign (DelegateOS 3.4, steps 1 to 6). */
 export function prepareAttenuation(
@@ -94,7 +93,7 @@ export async function attenuateToken(
  * @throws DeputeError DELEGATION_INVALID, TOKEN_DENIED
  */
 export async function record(
-  { engine, store, delegations, audit }: TokensContext,
+  { engine, store, delegations, audit, notes }: TokensContext,
   { principal: caller }: Identity,
   kind: "attenuate" | "record",
   token: SignedJSONToken,
@@ -104,7 +103,7 @@ export async function record(
   const blocks = links.map(({ block }) => block);
   await store.write(async (tx) => {
     await delegations.record(tx, links);
-    await bindBlock(tx, blocks.at(-1)?.revocationId ?? "", binding);
+    await notes.bind(tx, blocks.at(-1)?.revocationId ?? "", binding);
     await audit.write(tx, {
       kind,
       caller,

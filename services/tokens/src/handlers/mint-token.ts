@@ -23,7 +23,6 @@ import { linksOf } from "../rules/delegations.ts";
 import { refusedMint } from "../rules/denials.ts";
 import { bindingOf, fromSerialized } from "../rules/documents.ts";
 import { mintParams } from "../rules/mint.ts";
-import { bindBlock } from "../store/binding-rows.ts";
 import { type MintKey, recallMint, rememberMint, requestIdReused } from "../store/mint-requests.ts";
 
 /**
@@ -68,7 +67,7 @@ export async function mintAs(
     const answer = signed(context, authority, key, issuer);
     await rememberMint(tx, key, canonicalJson(authority), now);
     await context.delegations.record(tx, linksOf(engine, answer.minted));
-    await bindBlock(tx, answer.blocks[0]?.revocationId ?? "", bindingOf(request.binding));
+    await context.notes.bind(tx, answer.blocks[0]?.revocationId ?? "", bindingOf(request.binding));
     await audit.write(tx, {
       kind: "mint",
       caller,

@@ -1,6 +1,9 @@
 import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { RevocationScope } from "@depute/contracts/delegateos/v0/revocation_pb";
+import { fromTimestamp } from "@depute/core";
+import { createRevocation } from "@depute/dct";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { fromEntry } from "../rules/documents.ts";
 import { forgeLink } from "../testing/forge.ts";
 import {
   alice,
@@ -8,6 +11,7 @@ import {
   attenuate,
   bob,
   carol,
+  engine,
   given,
   id,
   mallory,
@@ -111,7 +115,7 @@ describe("RevokeToken", () => {
     });
   });
 
-  it("gives the same sequence for the same entry, and a new one for a wider scope, which stays", async () => {
+  it("gives the same sequence for the same entry, and a new one for a wider scope, which stays (R2)", async () => {
     const { first } = await chain();
     const block = revocation(platform, first.revocationId, alice, "block");
     const { revocation: once } = await platform.revocations.revokeToken({ entry: block });
@@ -128,6 +132,26 @@ describe("RevokeToken", () => {
     expect((await platform.revocations.listRevocations({})).lastSequence).toBe(2n);
   });
 
+  it("is ordered by what the log says, whatever the revokers say of the time (R6)", async () => {
+    const sequences: (bigint | undefined)[] = [];
+    for (const revokedAt of [
+      "9999-12-31T23:59:59.999Z",
+      "1970-01-01T00:00:00.000Z",
+      "2026-01-01T00:00:00.000Z",
+    ]) {
+      const { revocationId } = await mint(platform);
+      const at = Date.parse(revokedAt);
+      const entry = fromEntry(createRevocation(engine, revocationId, "block", alice, at));
+      sequences.push((await platform.revocations.revokeToken({ entry })).revocation?.sequence);
+    }
+    expect(sequences).toEqual([1n, 2n, 3n]);
+    const { revocations } = await platform.revocations.listRevocations({ afterSequence: 1n });
+    expect(revocations.map(({ sequence }) => sequence)).toEqual([2n, 3n]);
+    // When it was recorded is the service's to say.
+    const times = revocations.map(({ recordTime }) => recordTime && fromTimestamp(recordTime));
+    expect(new Set(times)).toEqual(new Set([platform.clock.now()]));
+  });
+
   it("does not log a narrower scope after a wider one", async () => {
     const { first } = await chain();
     const wider = revocation(platform, first.revocationId, alice, "chain");
@@ -136,7 +160,7 @@ describe("RevokeToken", () => {
     expect((await platform.revocations.revokeToken({ entry: narrower })).revocation).toEqual(logged);
   });
 
-  it("lets no first writer stand in the way of another with a right of his own", async () => {
+  it("lets no first writer stand in the way of another with a right of his own (R1)", async () => {
     const { second } = await chain();
     await platform.revocations.revokeToken({ entry: revocation(platform, second.revocationId, bob) });
     const entry = revocation(platform, second.revocationId, alice, "chain");
@@ -144,7 +168,7 @@ describe("RevokeToken", () => {
   });
 });
 
-describe("a bare entry for a block that is not known", () => {
+describe("a bare entry for a block that is not known (R1)", () => {
   /** A link that its holder made without telling the service. */
   async function unrecorded() {
     const { first } = await chain();
@@ -304,7 +328,7 @@ describe("the log", () => {
     await Promise.all(watchers.map((watcher) => watcher.return?.(undefined)));
   });
 
-  it("ends its watchers when the process drains, and goes on from their cursor afterwards", async () => {
+  it("ends its watchers when the process drains, and goes on from their cursor afterwards (R4)", async () => {
     await revokeSome(1);
     const watcher = platform.revocations.watchRevocations({})[Symbol.asyncIterator]();
     expect((await watcher.next()).value?.revocation?.sequence).toBe(1n);

@@ -1,5 +1,8 @@
 import type { ReadTx, WriteTx } from "@depute/store";
 
+/** Decisions that one statement writes. */
+const ROWS = 32;
+
 export type DecisionKind =
   | "mint"
   | "record"
@@ -43,13 +46,17 @@ export async function appendDecisions(
 ): Promise<void> {
   const last = await tx.get<{ last: number | null }>("SELECT MAX(id) AS last FROM audit");
   let id = last?.last ?? 0;
-  for (const { time, kind, caller, principal, decision, reason, blocks } of decisions) {
-    id++;
+  for (let from = 0; from < decisions.length; ) {
+    // Whole statements of one length, so that there are two to prepare and not as many as lengths.
+    const rows = decisions.slice(from, from + (decisions.length - from >= ROWS ? ROWS : 1));
     await tx.run(
       `INSERT INTO audit (id, time_ms, kind, caller, principal, decision, reason, blocks)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-      [id, time, kind, caller, principal, decision, reason, JSON.stringify(blocks)],
+       VALUES ${rows.map(() => "(?, ?, ?, ?, ?, ?, ?, ?)").join(", ")}`,
+      rows.flatMap(({ time, kind, caller, principal, decision, reason, blocks }) => {
+        return [++id, time, kind, caller, principal, decision, reason, JSON.stringify(blocks)];
+      }),
     );
+    from += rows.length;
   }
 }
 

@@ -3,7 +3,6 @@ import type { Binding } from "../rules/bindings.ts";
 
 /** Binds a block, once: what it was bound to before stays. */
 export async function bindBlock(tx: WriteTx, revocationId: string, binding: Binding): Promise<void> {
-  if (binding.audiences.length === 0 && binding.tenants.length === 0) return;
   await tx.run(
     `INSERT INTO block_bindings (revocation_id, audiences, tenants) VALUES (?, ?, ?)
      ON CONFLICT (revocation_id) DO NOTHING`,
@@ -21,4 +20,12 @@ export async function readBindings(tx: ReadTx, revocationIds: readonly string[])
     audiences: JSON.parse(audiences),
     tenants: JSON.parse(tenants),
   }));
+}
+
+/** The ids of all blocks that have a binding, or under which something was spent or is held. */
+export async function readNotedBlocks(tx: ReadTx): Promise<string[]> {
+  const rows = await tx.all<{ id: string }>(
+    "SELECT revocation_id AS id FROM block_bindings UNION SELECT revocation_id FROM spend",
+  );
+  return rows.map(({ id }) => id);
 }

@@ -14,17 +14,29 @@ export interface SeenProof {
   readonly forgetTime: number;
 }
 
-/** Remembers a proof; false when it is remembered already. */
-export async function insertProof(
-  tx: WriteTx,
-  { principal, jti, kind, forgetTime }: SeenProof,
-): Promise<boolean> {
-  const { changes } = await tx.run(
-    `INSERT INTO seen_proofs (principal, jti, kind, forget_ms) VALUES (?, ?, ?, ?)
-     ON CONFLICT (principal, jti) DO NOTHING`,
-    [principal, jti, PROOF_KINDS[kind], forgetTime],
-  );
-  return changes === 1;
+/** Proofs that one statement remembers. */
+const ROWS = 16;
+
+/** Remembers proofs, and says of each whether it was not remembered before; of two alike the first one was not. */
+export async function insertProofs(tx: WriteTx, proofs: readonly SeenProof[]): Promise<boolean[]> {
+  const fresh = new Set<string>();
+  for (let from = 0; from < proofs.length; ) {
+    // Whole statements of one length, so that there are two to prepare and not as many as lengths.
+    const rows = proofs.slice(from, from + (proofs.length - from >= ROWS ? ROWS : 1));
+    const inserted = await tx.all<Pick<SeenProof, "principal" | "jti">>(
+      `INSERT INTO seen_proofs (principal, jti, kind, forget_ms) VALUES ${rows.map(() => "(?, ?, ?, ?)").join(", ")}
+       ON CONFLICT (principal, jti) DO NOTHING RETURNING principal, jti`,
+      rows.flatMap(({ principal, jti, kind, forgetTime }) => [principal, jti, PROOF_KINDS[kind], forgetTime]),
+    );
+    for (const row of inserted) fresh.add(keyOf(row));
+    from += rows.length;
+  }
+  return proofs.map((proof) => fresh.delete(keyOf(proof)));
+}
+
+/** A principal has a fixed length, so no two proofs have one key. */
+function keyOf({ principal, jti }: Pick<SeenProof, "principal" | "jti">): string {
+  return principal + jti;
 }
 
 /** Forgets some of those that their time refuses, and says how many of each kind. */

@@ -18,6 +18,7 @@ import {
 import { createLogger } from "@depute/service";
 import { openStore, type Store } from "@depute/store";
 import { AuditLog } from "../audit-log.ts";
+import { BlockNotes } from "../block-notes.ts";
 import { DelegationLog } from "../delegation-log.ts";
 import { Judge } from "../judge.ts";
 import { RevocationLog } from "../revocation-log.ts";
@@ -63,7 +64,8 @@ export function createReplica(shared: {
     ...{ engine, root: "", store, bus, clock, state, audit, delegations, maxPending: 1000, maxDaily: 1000 },
   });
   const seen = shared.seen ?? new SeenProofs({ store, clock, max: 100_000 });
-  const spend = new SpendLedger({ store, clock, audit });
+  const notes = new BlockNotes(store);
+  const spend = new SpendLedger({ store, clock, audit, notes });
   const trustedRoots = new Set([id(otherRoot)]);
   const judge = new Judge({
     engine,
@@ -74,13 +76,13 @@ export function createReplica(shared: {
     revocations,
     seen,
     audit,
-    spend,
+    notes,
     look: () => reader.look(),
     verifier: otherRoot,
     maxLifetimeMs: MAX_LIFETIME_MS,
     clockSkewMs: CLOCK_SKEW_MS,
   });
-  return { state, reader, audit, revocations, judge, spend, delegations };
+  return { state, reader, audit, revocations, judge, spend, notes, delegations };
 }
 
 /** A token of `otherRoot` for alice. */

@@ -1,0 +1,71 @@
+import { type ChildProcess, fork, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { type Client, createClient } from "@connectrpc/connect";
+import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { SessionService } from "@depute/contracts/depute/tokens/v1/session_service_pb";
+import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { createGrpcJsTransport } from "@depute/grpc-js";
+
+/** The tokens service in another process, and clients of it over gRPC. */
+export interface Served {
+  readonly tokens: Client<typeof TokenService>;
+  readonly revocations: Client<typeof RevocationService>;
+  readonly sessions: Client<typeof SessionService>;
+  /** Microseconds of CPU time that it has used, of all of its threads. */
+  cpu(): Promise<number>;
+  close(): void;
+}
+
+export async function serve(redisUrl?: string): Promise<Served> {
+  const args = redisUrl === undefined ? [] : [redisUrl];
+  const child = fork(join(import.meta.dirname, "server.ts"), args, {
+    execArgv: ["--max-semi-space-size=16"],
+  });
+  const { address } = await told<{ address: string }>(child);
+  const transport = createGrpcJsTransport(address);
+  return {
+    tokens: createClient(TokenService, transport),
+    revocations: createClient(RevocationService, transport),
+    sessions: createClient(SessionService, transport),
+    async cpu() {
+      child.send("cpu");
+      const { cpu } = await told<{ cpu: NodeJS.CpuUsage }>(child);
+      return cpu.user + cpu.system;
+    },
+    close() {
+      transport.close();
+      child.disconnect();
+    },
+  };
+}
+
+/** A Redis of our own on a free port, or the one that DEPUTE_REDIS_URL names; undefined without either. */
+export async function startRedis(): Promise<{ url: string; close: () => void } | undefined> {
+  const given = process.env.DEPUTE_REDIS_URL;
+  if (given !== undefined && given !== "") return { url: given, close: () => {} };
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const { port } = probe.address() as { port: number };
+  probe.close();
+  const redis = spawn("redis-server", ["--port", String(port), "--save", "", "--appendonly", "no"]);
+  const isUp = await new Promise<boolean>((resolve) => {
+    redis.once("error", () => resolve(false));
+    redis.stdout.on("data", (text: Buffer) => {
+      if (text.includes("Ready to accept")) resolve(true);
+    });
+  });
+  return isUp ? { url: `redis://127.0.0.1:${port}`, close: () => redis.kill() } : undefined;
+}
+
+function told<T>(child: ChildProcess): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onExit = (code: number | null) => reject(new Error(`the service ended with code ${code}`));
+    child.once("exit", onExit);
+    child.once("message", (message) => {
+      child.off("exit", onExit);
+      resolve(message as T);
+    });
+  });
+}
