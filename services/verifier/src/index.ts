@@ -1,5 +1,7 @@
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
+import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
@@ -30,6 +32,7 @@ import { createDefaultRegistry } from "./rules/check-registry.ts";
 import { settings } from "./settings.ts";
 import { migrations } from "./store/migrations.ts";
 import { TransparencyLog } from "./transparency-log.ts";
+import { TrustFeeder } from "./trust-feeder.ts";
 import type { Verifier } from "./verifier.ts";
 import { loadVerifierKey } from "./verifier-key.ts";
 
@@ -84,6 +87,16 @@ export const verifier = defineService({
       logger: log,
     });
     follower.start();
+    const delegations = createClient(DelegationService, deps.connect("tokens"));
+    const trust = new TrustFeeder({
+      store,
+      delegations,
+      agents: createClient(AgentService, deps.connect("registry")),
+      trust: createClient(TrustService, deps.connect("registry")),
+      timers,
+      logger: log,
+    });
+    trust.start();
     const checker = new Checker({
       size: values.verifierWorkers,
       jobLimitMs: values.verifierCheckTimeout,
@@ -108,7 +121,8 @@ export const verifier = defineService({
       keypair,
       log: transparency,
       tokens: createClient(TokenService, deps.connect("tokens")),
-      delegations: createClient(DelegationService, deps.connect("tokens")),
+      delegations,
+      trust,
       revocations,
       authority: deps.authority,
       clock,
@@ -124,6 +138,7 @@ export const verifier = defineService({
       },
       async close() {
         await follower.close();
+        await trust.close();
         await checker.close();
         await store.close();
       },

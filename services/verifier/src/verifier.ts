@@ -13,6 +13,7 @@ import type { Judge } from "./judge/judge.ts";
 import type { Reviews } from "./reviews.ts";
 import type { Known } from "./rules/spec-validation.ts";
 import type { TransparencyLog } from "./transparency-log.ts";
+import type { TrustFeeder } from "./trust-feeder.ts";
 
 /** What the handlers work with. */
 export interface Verifier {
@@ -34,6 +35,8 @@ export interface Verifier {
   readonly reviewers: readonly string[];
   /** How long human_review waits unless the contract says, in milliseconds. */
   readonly reviewTimeoutMs: number;
+  /** Tells the registry what came of work. */
+  readonly trust: Pick<TrustFeeder, "wake">;
   readonly bus: Bus;
   readonly timers: Timers;
   /** Aborts when the process begins to drain. */

@@ -7,6 +7,7 @@ import type {
 import { AttestOutputResponseSchema } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { canonicalBytes, DeputeError, ErrorReason, encodeBase64Url, formatTime, invalid } from "@depute/core";
 import { newId, signObject } from "@depute/dct";
+import { mayActFor } from "@depute/service";
 import { attestationNotFound, canonicalOutput, readAttestation, saveAttestation } from "../attestations.ts";
 import type { KnownContract } from "../contract-book.ts";
 import { toMessage, toStored } from "../documents.ts";
@@ -16,6 +17,7 @@ import type { CheckResult } from "../rules/check-result.ts";
 import type { Attestation } from "../rules/documents.ts";
 import { firstMissing } from "../store/attestations.ts";
 import { answeredBefore, type RequestKey, rememberAnswer } from "../store/requests.ts";
+import { pushOutcome } from "../store/trust-outbox.ts";
 import type { Verifier } from "../verifier.ts";
 
 /**
@@ -61,6 +63,11 @@ export async function attestOutput(
     if (meanwhile !== undefined) return meanwhile;
     await saveAttestation(tx, verifier.log, wanted, attestation);
     await rememberAnswer(tx, key, wanted.id, wanted.storeTime);
+    // Who delegated the work, or the platform, says what became of it; a worker's own question earns him nothing.
+    if (mayActFor(identity, known.contract.issuer)) {
+      await pushOutcome(tx, wanted.id);
+      tx.afterCommit(() => verifier.trust.wake());
+    }
     return wanted.id;
   });
   return answer(stored === attestation.id ? attestation : (await readAttestation(store, stored)).attestation);

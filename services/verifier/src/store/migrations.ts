@@ -188,4 +188,14 @@ export const migrations: readonly Migration[] = [
       );
     `,
   },
+  {
+    id: 6,
+    name: "outcomes for the registry",
+    sql: `
+      CREATE TABLE trust_outbox (
+        place BIGINT PRIMARY KEY,
+        attestation_id TEXT NOT NULL REFERENCES attestations (id)
+      );
+    `,
+  },
 ];

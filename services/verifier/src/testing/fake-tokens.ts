@@ -74,6 +74,11 @@ export function fakeTokens() {
             },
           });
           router.service(DelegationService, {
+            getDelegation({ delegationId }) {
+              const delegation = recorded.get(delegationId);
+              if (delegation !== undefined) return { delegation };
+              throw new DeputeError(ErrorReason.DELEGATION_NOT_FOUND, "no such delegation");
+            },
             getDelegationChain({ delegationId }) {
               const delegation = recorded.get(delegationId);
               if (delegation !== undefined) return { delegations: [delegation] };
@@ -107,6 +112,7 @@ export function fakeTokens() {
   });
   return {
     module,
+    root: root.principal.id,
     mint(params: CreateParams): SerializedDCT {
       return serialiseToken(createToken(engine, params, root, { now: clock.now() }));
     },
@@ -114,9 +120,10 @@ export function fakeTokens() {
     record(token: SerializedDCT) {
       const parsed = parseToken(token);
       if (!parsed.ok) throw new Error("no token");
-      const { delegationId, delegatee, contractId, expiresAt } = parsed.token.authority;
+      const { issuer, delegationId, delegatee, contractId, expiresAt } = parsed.token.authority;
       recorded.set(delegationId, {
         id: delegationId,
+        from: issuer,
         to: delegatee,
         contractId,
         revocationId: revocationIds(engine, parsed.token)[0] ?? "",

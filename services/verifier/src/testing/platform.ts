@@ -19,10 +19,15 @@ import { toMessage } from "../documents.ts";
 import { verifier } from "../index.ts";
 import type { TaskContract } from "../rules/documents.ts";
 import { type ContractParts, delegator, signedContract, worker } from "./contracts.ts";
+import type { FakeRegistry } from "./fake-registry.ts";
 import type { FakeTokens } from "./fake-tokens.ts";
 
 /** A verifier behind a real socket, for a client that shares no code with it. Its files live in a folder of its own. */
-export async function startPlatform(args: readonly string[] = [], tokens?: FakeTokens) {
+export async function startPlatform(
+  args: readonly string[] = [],
+  tokens?: FakeTokens,
+  registry?: FakeRegistry,
+) {
   const dataDir = mkdtempSync(join(tmpdir(), "depute-verifier-"));
   const credentialsFile = join(dataDir, "credentials.json");
   const secrets = [delegator, worker].map(({ principal: { id } }) => ({
@@ -43,6 +48,7 @@ export async function startPlatform(args: readonly string[] = [], tokens?: FakeT
     const host = await hostServices({
       modules: [
         ...(tokens === undefined ? [] : [{ module: tokens.module, settings: {}, listen: false }]),
+        ...(registry === undefined ? [] : [{ module: registry.module, settings: {}, listen: false }]),
         { module: verifier, settings: readSettings(verifier.settings, args, about), listen: true },
       ],
       common: readSettings(commonSettings, places, about),

@@ -1,0 +1,44 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import {
+  type RecordEvidenceRequestSchema,
+  TrustService,
+} from "@depute/contracts/depute/registry/v1/trust_service_pb";
+import { DeputeError, ErrorReason } from "@depute/core";
+import { defineService } from "@depute/service";
+
+/** A registry that knows agents by their principals and writes down evidence. */
+export function fakeRegistry(agents: Record<string, readonly string[]>) {
+  const evidence: MessageInitShape<typeof RecordEvidenceRequestSchema>[] = [];
+  const state = { away: false };
+  const module = defineService({
+    name: "registry",
+    settings: {},
+    descriptors: [AgentService, TrustService],
+    async start() {
+      return {
+        routes(router) {
+          router.service(AgentService, {
+            listAgents({ principal }) {
+              if (state.away) throw new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "away");
+              return { agents: (agents[principal] ?? []).map((id) => ({ id })) };
+            },
+          });
+          router.service(TrustService, {
+            recordEvidence(request) {
+              if (evidence.some(({ evidenceId }) => evidenceId === request.evidenceId)) {
+                throw new DeputeError(ErrorReason.EVIDENCE_EXISTS, "there already");
+              }
+              evidence.push(request);
+              return {};
+            },
+          });
+        },
+        async close() {},
+      };
+    },
+  });
+  return { module, evidence, state };
+}
+
+export type FakeRegistry = ReturnType<typeof fakeRegistry>;

@@ -1,0 +1,79 @@
+import { newId } from "@depute/dct";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { delegator, worker } from "./testing/contracts.ts";
+import { fakeRegistry } from "./testing/fake-registry.ts";
+import { fakeTokens } from "./testing/fake-tokens.ts";
+import { as, type Platform, startPlatform, value } from "./testing/platform.ts";
+
+const tokens = fakeTokens();
+const registry = fakeRegistry({
+  [tokens.root]: ["boss"],
+  [worker.principal.id]: ["hand"],
+  [delegator.principal.id]: ["one", "two"],
+});
+let platform: Platform;
+beforeAll(async () => {
+  platform = await startPlatform([], tokens, registry);
+});
+afterAll(() => platform.stop());
+
+async function judged(label: string | number, change: { delegatee?: string; caller?: typeof worker } = {}) {
+  const { id: contractId } = await platform.agree();
+  const delegationId = newId("del");
+  tokens.record(
+    tokens.mint({
+      delegatee: change.delegatee ?? worker.principal.id,
+      contractId,
+      capabilities: [{ namespace: "docs", action: "read", resource: "**" }],
+      maxBudgetMicrocents: 10,
+      maxChainDepth: 1,
+      delegationId,
+    }),
+  );
+  const attest = async () => {
+    const request = {
+      requestId: newId("att"),
+      contractId,
+      delegationId,
+      output: value({ label }),
+      durationMs: 7n,
+    };
+    const { attestation } = await platform.attestations.attestOutput(
+      request,
+      change.caller && as(change.caller),
+    );
+    return attestation?.id ?? "";
+  };
+  return { attest, id: await attest() };
+}
+
+const told = () =>
+  registry.evidence.map(({ evidence }) => {
+    const { agentId, counterpartAgentId, kind } = evidence ?? {};
+    return { agentId, counterpartAgentId, outcome: kind?.value };
+  });
+
+test("the registry is told what came of work, once for a delegation, and what nobody registered did is passed over", async () => {
+  const good = await judged("good");
+  await good.attest();
+  await judged("good", { delegatee: delegator.principal.id });
+  await judged("good", { caller: worker });
+  const bad = await judged(7);
+  await vi.waitFor(() => expect(told()).toHaveLength(2), 5000);
+  const between = { agentId: "hand", counterpartAgentId: "boss" };
+  expect(told()).toMatchObject([
+    { ...between, outcome: { attestationId: good.id, success: true, quality: 1, durationMs: 7n } },
+    { ...between, outcome: { attestationId: bad.id, success: false, quality: 0 } },
+  ]);
+});
+
+test("what could not be told is told later, also by another process", async () => {
+  registry.state.away = true;
+  const late = await judged("good");
+  const before = told().length;
+  await platform.restart();
+  expect(told()).toHaveLength(before);
+  registry.state.away = false;
+  await platform.restart();
+  await vi.waitFor(() => expect(told().at(-1)?.outcome).toMatchObject({ attestationId: late.id }), 5000);
+});
