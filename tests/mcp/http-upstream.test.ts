@@ -235,15 +235,20 @@ test.each([
   ["a batch", [{ jsonrpc: "2.0", id: 1, method: "ping" }], {}, 400],
   ["what is no JSON", "{", {}, 400],
   [
-    "a request of another site's page",
+    "a page of another site",
     { jsonrpc: "2.0", id: 1, method: "ping" },
     { origin: "https://elsewhere.example" },
     403,
   ],
-])("%s is not answered", async (_, body, headers, status) => {
-  const answer = await platform.post("/mcp/notes", body, {
-    accept: "application/json, text/event-stream",
-    ...headers,
-  });
-  expect(answer.status).toBe(status);
+])("%s is not answered", async (_, body, more, status) => {
+  const headers = { accept: "application/json, text/event-stream", ...more };
+  for (const path of ["/mcp/notes", "/mcp"]) {
+    expect([path, (await platform.post(path, body, headers)).status]).toEqual([path, status]);
+  }
+});
+
+test("a page of the platform's own is answered", async () => {
+  const headers = { accept: "application/json, text/event-stream", origin: new URL(platform.url).origin };
+  const answer = await platform.post("/mcp/notes", { jsonrpc: "2.0", id: 1, method: "ping" }, headers);
+  expect(answer.status).toBe(200);
 });

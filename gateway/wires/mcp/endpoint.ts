@@ -6,6 +6,8 @@ import type { WireDeps } from "../../src/json-rpc-route.ts";
 import { type ErrorRow, JSON_RPC, OWN } from "../../src/own-codes.ts";
 import { sendWebResponse, toWebRequest } from "./http.ts";
 
+/** Made once: an error with a stack for every request that ends would cost more than most of the rest. */
+const CLIENT_LEFT = new Error("the client has left");
 /** Levels of nesting of a request, its envelope among them. */
 const MAX_DEPTH = 42;
 
@@ -20,7 +22,8 @@ export async function answerMcp(
   request: HttpRequest,
   response: HttpResponse,
 ): Promise<void> {
-  if (!isOwnOrigin(request)) return refuse(response, 403, OWN.NOT_ALLOWED, "the origin is another host");
+  if (!isOwnOrigin(request.headers.origin, deps.publicUrl))
+    return refuse(response, 403, OWN.NOT_ALLOWED, "the origin is another host");
   let body: JsonValue | undefined;
   if (request.method === "POST") {
     const bytes = await readBody(request, deps.maxBodyBytes);
@@ -33,7 +36,9 @@ export async function answerMcp(
     body = parsed.value;
   }
   const left = new AbortController();
-  response.once("close", () => left.abort());
+  response.once("close", () => {
+    if (!response.writableFinished) left.abort(CLIENT_LEFT);
+  });
   const url = `${deps.publicUrl}${path}`;
   try {
     await sendWebResponse(await answer(toWebRequest(request, url, left.signal), body, url), response);
@@ -46,11 +51,20 @@ export async function answerMcp(
   }
 }
 
-/** What a page of another site could be made to send does not count (MCP, Streamable HTTP). */
-function isOwnOrigin({ headers }: HttpRequest): boolean {
-  const { origin } = headers;
+const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+/**
+ * What a page of another site could be made to send does not count (MCP, Streamable HTTP). The host that the request names
+ * says nothing: whoever owns a name can let it lead here.
+ */
+function isOwnOrigin(origin: string | undefined, publicUrl: string): boolean {
   if (origin === undefined) return true;
-  return URL.parse(origin)?.host === (headers[":authority"] ?? headers.host);
+  const [from, own] = [URL.parse(origin), new URL(publicUrl)];
+  if (from === null) return false;
+  return (
+    from.host === own.host ||
+    (LOOPBACK.has(from.hostname) && LOOPBACK.has(own.hostname) && from.port === own.port)
+  );
 }
 
 function errorOf(thrown: unknown): ErrorRow & { data: JsonValue } {

@@ -48,13 +48,14 @@ export class HttpFace {
     const beside = { ...(body === undefined ? {} : { parsedBody: body }), ...withPresentation(shown) };
     // Whether the server can be reached is found out first: the SDK would hide the reason.
     await this.#options.proxy.upstream.about();
-    if (!(await isLegacyRequest(request, body))) return this.#handler.fetch(request, beside);
     const session = request.headers.get("mcp-session-id");
+    // The SDK finds out the revision of what has no session; sessions are of the revisions that have them.
+    const mayHaveOne = session !== null || isInitialize(body);
+    if (!mayHaveOne || !(await isLegacyRequest(request, body))) return this.#handler.fetch(request, beside);
     if (session !== null) {
       return this.#sessions.continue(session, request, beside) ?? Response.json(NO_SESSION, { status: 404 });
     }
-    if (!isInitialize(body)) return this.#handler.fetch(request, beside);
-    const server = await this.#server(this.#ofSession(body.params, shown));
+    const server = await this.#server(this.#ofSession((body as { params?: unknown }).params, shown));
     return this.#sessions.begin(server, request, beside);
   }
 
@@ -91,6 +92,6 @@ export class HttpFace {
 /** As MCP has it: a client that reads it begins a new session. */
 const NO_SESSION = { jsonrpc: "2.0", id: null, error: { code: -32001, message: "Session not found" } };
 
-function isInitialize(body: unknown): body is { params?: unknown } {
+function isInitialize(body: unknown): boolean {
   return typeof body === "object" && body !== null && "method" in body && body.method === "initialize";
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { type Clock, DeputeError, ErrorReason, reasonName } from "@depute/core";
 import type { Authoriser } from "./authoriser.ts";
 import { tokenKey } from "./digest.ts";
@@ -132,7 +133,7 @@ export class McpProxy {
     if (list.member === "tools" && presentation !== undefined) {
       this.#listed.add(tokenKey(presentation.token), await upstream.note(shown));
     }
-    return { ...result, [list.member]: shown };
+    return { ...kept(result), [list.member]: shown };
   }
 
   async #call(
@@ -152,9 +153,11 @@ export class McpProxy {
       throw await this.#failed(thrown, held);
     }
     // The answer does not wait for the books: a charge that is lost is made in full when the reservation is over.
-    this.#background(this.#settle(held, { kind: "answered", result }));
+    if (held !== undefined) {
+      this.#background(setImmediate().then(() => this.#settle(held, { kind: "answered", result })));
+    }
     await this.#assertAnswered(result, presentation);
-    return result;
+    return kept(result);
   }
 
   async #assertTool(tool: string, admitted: Admitted, presentation: Presentation | undefined): Promise<void> {
@@ -237,6 +240,11 @@ function toldOf(thrown: unknown, budget: BudgetState): Refusal {
     default:
       return upstreamFailed("DEPENDENCY_UNAVAILABLE", `${fault.kind}: ${fault.detail}`, budget);
   }
+}
+
+/** An answer that was for one token is not kept for others (revision 2026-07-28, `cacheScope`). */
+function kept(result: Record<string, unknown>): Record<string, unknown> {
+  return result.cacheScope === undefined ? result : { ...result, cacheScope: "private" };
 }
 
 /** A path with its links followed; of one that does not exist yet, the folder that it would be in. */

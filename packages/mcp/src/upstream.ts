@@ -183,10 +183,11 @@ export class Upstream {
   async #connected(): Promise<Client> {
     if (this.#closed) throw new UpstreamError({ kind: "unsent", detail: "the proxy is closing" });
     this.#client ??= this.#connect();
+    const connecting = this.#client;
     try {
-      return await this.#client;
+      return await connecting;
     } catch (thrown) {
-      this.#client = undefined;
+      this.#forget(connecting);
       if (thrown instanceof UpstreamError) throw thrown;
       throw new UpstreamError({ kind: "unsent", detail: `cannot be reached: ${messageOf(thrown)}` });
     }
@@ -212,13 +213,21 @@ export class Upstream {
       if (notification.method === "notifications/tools/list_changed") this.#definitions = undefined;
       onNotification?.(notification as JSONRPCNotification);
     };
-    client.onclose = () => {
-      // What was lost is started again by the next call.
-      this.#client = undefined;
-      this.#definitions = undefined;
-    };
-    await client.connect(transport?.() ?? transportTo(address), { timeout: CONNECT_MS });
+    let own: Promise<Client> | undefined;
+    // What was lost is started again by the next call; by then another one may be there.
+    client.onclose = () => this.#forget(own);
+    const connected = client.connect(transport?.() ?? transportTo(address), { timeout: CONNECT_MS });
+    // The caller has put it there by the time that anything is awaited.
+    await Promise.resolve();
+    own = this.#client;
+    await connected;
     return client;
+  }
+
+  #forget(client: Promise<Client> | undefined): void {
+    if (this.#client !== client) return;
+    this.#client = undefined;
+    this.#definitions = undefined;
   }
 }
 
