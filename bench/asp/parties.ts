@@ -1,0 +1,93 @@
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { FIRST_PREVIOUS_HASH, seal } from "@depute/asp";
+import { type Envelope, EnvelopeSchema, type Performative } from "@depute/contracts/asp/v0/envelope_pb";
+import { encodeBase64Url, formatTime, newId } from "@depute/core";
+import { nativeEngine } from "@depute/dct/native";
+import { decode } from "@depute/wire";
+
+export interface Party {
+  readonly id: string;
+  readonly uri: string;
+  readonly seed: Uint8Array;
+  readonly key: string;
+}
+
+function party(id: string): Party {
+  const seed = nativeEngine.sha256(new TextEncoder().encode(id));
+  const key = encodeBase64Url(nativeEngine.publicKey(seed));
+  return { id, uri: `agent://bench.example/desk/${id}`, seed, key };
+}
+
+export const ALPHA = party("alpha");
+export const BETA = party("beta");
+
+/** Signed messages of one session, each after the one before. */
+export class Chain {
+  readonly sessionId = newId();
+  readonly #score: number;
+  readonly #sequences = new Map([
+    [ALPHA, 0],
+    [BETA, 0],
+  ]);
+  #head = FIRST_PREVIOUS_HASH;
+
+  /** @param score what both parties state of themselves */
+  constructor(score: number) {
+    this.#score = score;
+  }
+
+  /** The messages up to the introductions; the first one opens the session. */
+  opening(): Envelope[] {
+    const invitation = { proposalId: "inv", type: "session-invitation", subject: "bench" };
+    return [
+      this.next(ALPHA, "PROPOSE", invitation, BETA.uri),
+      this.next(BETA, "ACCEPT", { referenceId: "inv" }),
+      ...[ALPHA, BETA].map((one) =>
+        this.next(one, "INFORM", { informType: "identity", data: { agentId: one.uri, name: one.id } }),
+      ),
+    ];
+  }
+
+  /** What is said in between: a fact of about the size of the text's. */
+  talk(count: number): Envelope[] {
+    const data = {
+      product: "Platform Enterprise",
+      seats: 100,
+      pricePerSeatPerMonth: 50,
+      contractLengthMonths: 12,
+    };
+    return Array.from({ length: count }, (_, i) =>
+      this.next(i % 2 === 0 ? ALPHA : BETA, "INFORM", { informType: "fact", subject: "Licensing", data }),
+    );
+  }
+
+  next(
+    sender: Party,
+    performative: keyof typeof Performative,
+    body: JsonObject,
+    recipient?: string,
+  ): Envelope {
+    const sequenceNumber = this.#sequences.get(sender) ?? 0;
+    const decoded = decode(EnvelopeSchema, {
+      version: "asp/0.1",
+      messageId: newId(),
+      sessionId: this.sessionId,
+      sequenceNumber,
+      timestamp: formatTime(Date.now()),
+      sender: { agentId: sender.uri, orgId: "bench", trustScore: this.#score, dpopProof: "e30.e30.e30" },
+      ...(recipient === undefined ? {} : { recipient }),
+      performative,
+      content: { mimeType: "application/asp+json", body },
+      integrity: {
+        hash: FIRST_PREVIOUS_HASH,
+        previousHash: this.#head,
+        signature: `ed25519:${"0".repeat(128)}`,
+      },
+    });
+    if (!decoded.ok) throw new Error(decoded.error.message);
+    const envelope = seal(nativeEngine, create(EnvelopeSchema, decoded.message), sender.seed);
+    this.#sequences.set(sender, sequenceNumber + 1);
+    this.#head = envelope.integrity?.hash ?? "";
+    return envelope;
+  }
+}

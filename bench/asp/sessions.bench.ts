@@ -1,0 +1,140 @@
+import { append, exportTranscript, idleSession, verifyTranscript } from "@depute/asp";
+import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
+import { nativeEngine as engine } from "@depute/dct/native";
+import type { Benchmark } from "../bench.ts";
+import { ALPHA, BETA, Chain } from "./parties.ts";
+import { type Platform, startPlatform } from "./platform.ts";
+
+/**
+ * Sessions over gRPC, in another process: messages appended durably, their signatures checked, one after the other in each
+ * of 50 sessions; and the time from the call that appends a message to its arrival at each of 10 watchers of its session,
+ * with 4 sessions active. Beside it, what the verification of a transcript takes, offline.
+ */
+
+const SESSIONS = 50;
+const MESSAGES = 80;
+const WARM_UP = 10;
+const ACTIVE = 4;
+const WATCHERS = 10;
+const WATCHED = 150;
+/** Milliseconds between the messages of one watched session. */
+const PACE_MS = 20;
+const TRANSCRIPT = 10_000;
+
+export default function benchmarks(): Benchmark[] {
+  let platform: Promise<Platform> | undefined;
+  const started = () => {
+    platform ??= startPlatform();
+    return platform;
+  };
+  let delays: Promise<number[]> | undefined;
+  const delay = async (part: number) => {
+    delays ??= started().then(watchDelays);
+    const sorted = await delays;
+    return sorted[Math.floor((sorted.length - 1) * part)] ?? Number.NaN;
+  };
+  return [
+    {
+      name: `appending to ${SESSIONS} sessions, durably`,
+      figures: [
+        {
+          name: "messages",
+          unit: "a second",
+          measure: async () => appendRate(await started()),
+          atLeast: 1000,
+        },
+      ],
+    },
+    {
+      name: `from the append to ${WATCHERS} watchers, ${ACTIVE} sessions active`,
+      figures: [
+        { name: "median", unit: "ms", measure: () => delay(0.5) },
+        { name: "p99", unit: "ms", measure: () => delay(0.99), atMost: 20 },
+      ],
+      close: async () => (await platform)?.close(),
+    },
+    {
+      name: `a transcript of ${TRANSCRIPT} messages`,
+      figures: [{ name: "verified in", unit: "ms", measure: verifyMs, atMost: 2000 }],
+    },
+  ];
+}
+
+async function open({ sessions }: Platform, chain: Chain): Promise<void> {
+  const [invitation, ...rest] = chain.opening();
+  await sessions.createSession({ invitation: invitation as Envelope });
+  for (const envelope of rest) await sessions.appendMessage({ envelope });
+}
+
+async function appendRate(platform: Platform): Promise<number> {
+  const chains = Array.from({ length: SESSIONS }, () => new Chain(platform.score));
+  await Promise.all(chains.map((chain) => open(platform, chain)));
+  const say = (messages: Envelope[][]) =>
+    Promise.all(
+      messages.map(async (own) => {
+        for (const envelope of own) await platform.sessions.appendMessage({ envelope });
+      }),
+    );
+  await say(chains.map((chain) => chain.talk(WARM_UP)));
+  // Signed before, so that the senders' work is not measured.
+  const messages = chains.map((chain) => chain.talk(MESSAGES));
+  const start = performance.now();
+  await say(messages);
+  return (SESSIONS * MESSAGES * 1000) / (performance.now() - start);
+}
+
+/** Milliseconds from each append to each watcher, in order of size. */
+async function watchDelays(platform: Platform): Promise<number[]> {
+  const { sessions } = platform;
+  const delays: number[] = [];
+  await Promise.all(
+    Array.from({ length: ACTIVE }, async () => {
+      const chain = new Chain(platform.score);
+      await open(platform, chain);
+      const messages = chain.talk(WATCHED);
+      const sent = new Map<string, number>();
+      const stop = new AbortController();
+      const watchers = Array.from({ length: WATCHERS }, async () => {
+        let seen = 0;
+        const request = { sessionId: chain.sessionId, afterOrdinal: 4 };
+        for await (const { entry } of sessions.watchSession(request, { signal: stop.signal })) {
+          const at = sent.get(entry?.envelope?.messageId ?? "");
+          if (at !== undefined) delays.push(performance.now() - at);
+          if (++seen === WATCHED) return;
+        }
+      });
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      for (const envelope of messages) {
+        sent.set(envelope.messageId, performance.now());
+        await sessions.appendMessage({ envelope });
+        await new Promise((resolve) => setTimeout(resolve, PACE_MS));
+      }
+      await Promise.all(watchers);
+      stop.abort();
+    }),
+  );
+  return delays.sort((a, b) => a - b);
+}
+
+function verifyMs(): number {
+  const chain = new Chain(50);
+  const envelopes = [...chain.opening(), ...chain.talk(TRANSCRIPT - 4)];
+  const receiveMs = Date.now();
+  let session = idleSession(chain.sessionId, receiveMs);
+  const keys = new Map([ALPHA, BETA].map(({ uri, key }) => [uri, { key }]));
+  const agent = (uri: string) => keys.get(uri);
+  for (const envelope of envelopes) {
+    const result = append(session, envelope, { nowMs: receiveMs, engine, agent, hasMessage: () => false });
+    if (!result.ok) throw new Error(result.refusal.detail);
+    session = result.session;
+  }
+  const transcript = exportTranscript(
+    session,
+    envelopes.map((envelope) => ({ envelope, receiveMs })),
+    receiveMs,
+  );
+  const start = performance.now();
+  const verdict = verifyTranscript(transcript, { engine });
+  if (!verdict.ok) throw new Error(verdict.detail);
+  return performance.now() - start;
+}
