@@ -2,6 +2,7 @@ import { type Client, createClient, type Interceptor, type Transport } from "@co
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
+import { ArtifactService } from "@depute/contracts/depute/tasks/v1/artifact_service_pb";
 import { ContextService } from "@depute/contracts/depute/tasks/v1/context_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
@@ -18,6 +19,7 @@ export interface DeputeClients {
   readonly tasks: Client<typeof TaskService>;
   readonly workers: Client<typeof WorkerService>;
   readonly contexts: Client<typeof ContextService>;
+  readonly artifacts: Client<typeof ArtifactService>;
   readonly tokens: Client<typeof TokenService>;
   readonly revocations: Client<typeof RevocationService>;
   readonly contracts: Client<typeof ContractService>;
@@ -33,6 +35,7 @@ export function clientsOver(transport: Transport): DeputeClients {
     tasks: createClient(TaskService, transport),
     workers: createClient(WorkerService, transport),
     contexts: createClient(ContextService, transport),
+    artifacts: createClient(ArtifactService, transport),
     tokens: createClient(TokenService, transport),
     revocations: createClient(RevocationService, transport),
     contracts: createClient(ContractService, transport),

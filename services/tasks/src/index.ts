@@ -1,7 +1,9 @@
+import { ArtifactService } from "@depute/contracts/depute/tasks/v1/artifact_service_pb";
 import { ContextService } from "@depute/contracts/depute/tasks/v1/context_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { defineService, defineSettings } from "@depute/service";
+import { artifactService } from "./handlers/artifact-service.ts";
 import { contextService } from "./handlers/context-service.ts";
 import { taskService } from "./handlers/task-service.ts";
 import { workerService } from "./handlers/worker-service.ts";
@@ -57,7 +59,7 @@ const settings = defineSettings({
 export const tasks = defineService({
   name: "tasks",
   settings,
-  descriptors: [TaskService, WorkerService, ContextService, SessionService],
+  descriptors: [TaskService, WorkerService, ContextService, ArtifactService, SessionService],
 
   async start(deps, settings) {
     const { context, close } = await openRuntime(deps, {
@@ -78,6 +80,7 @@ export const tasks = defineService({
         router.service(TaskService, taskService(context));
         router.service(WorkerService, workerService(context));
         router.service(ContextService, contextService(context));
+        router.service(ArtifactService, artifactService(context));
       },
       async close() {
         await Promise.all([sessions.close(), close()]);

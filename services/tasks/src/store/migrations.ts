@@ -189,6 +189,32 @@ CREATE INDEX tasks_to_forget ON tasks (end_ms, task_id) WHERE end_ms IS NOT NULL
 CREATE INDEX task_requests_by_task ON task_requests (task_id);
 `;
 
+const ARTIFACTS = `
+CREATE TABLE task_artifacts (
+  artifact_id TEXT PRIMARY KEY,
+  task_id TEXT NOT NULL,
+  name TEXT NOT NULL,
+  media_type TEXT NOT NULL,
+  size BIGINT NOT NULL,
+  sha256 TEXT NOT NULL,
+  written BIGINT NOT NULL,
+  whole BIGINT NOT NULL,
+  maker TEXT NOT NULL,
+  is_result BIGINT NOT NULL,
+  create_ms BIGINT NOT NULL
+);
+CREATE INDEX task_artifacts_by_task ON task_artifacts (task_id, artifact_id);
+
+CREATE TABLE task_artifact_bytes (
+  artifact_id TEXT NOT NULL,
+  start BIGINT NOT NULL,
+  task_id TEXT NOT NULL,
+  data BLOB NOT NULL,
+  PRIMARY KEY (artifact_id, start)
+);
+CREATE INDEX task_artifact_bytes_by_task ON task_artifact_bytes (task_id);
+`;
+
 /** The tables of the tasks service. Status 1 is TASK_STATUS_PENDING, 6 TASK_STATUS_IN_REVIEW. */
 export const MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "tasks", sql: TASKS },
@@ -196,4 +222,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: 3, name: "trees", sql: TREES },
   { id: 4, name: "contexts", sql: CONTEXTS },
   { id: 5, name: "retention", sql: RETENTION },
+  { id: 6, name: "artifacts", sql: ARTIFACTS },
 ];

@@ -26,6 +26,8 @@ const PARTS = [
   "task_blocks",
   "task_spend",
   "task_contexts",
+  "task_artifacts",
+  "task_artifact_bytes",
 ];
 
 /** Forgets what an ended task held. That it was there and how it ended stays, without a word of its content. */

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Client, type ConnectRouter, createClient } from "@connectrpc/connect";
 import { createBus } from "@depute/bus";
+import { ArtifactService } from "@depute/contracts/depute/tasks/v1/artifact_service_pb";
 import { ContextService } from "@depute/contracts/depute/tasks/v1/context_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import {
@@ -21,6 +22,7 @@ import {
   type ServiceDeps,
 } from "@depute/service";
 import { claim } from "../claim.ts";
+import { artifactService } from "../handlers/artifact-service.ts";
 import { contextService } from "../handlers/context-service.ts";
 import { taskService } from "../handlers/task-service.ts";
 import { workerService } from "../handlers/worker-service.ts";
@@ -61,6 +63,7 @@ export interface Bench {
   readonly tasks: Client<typeof TaskService>;
   readonly workers: Client<typeof WorkerService>;
   readonly contexts: Client<typeof ContextService>;
+  readonly artifacts: Client<typeof ArtifactService>;
   readonly dataDir: string;
   /** Lets time pass, and what hangs on it happen. */
   pass(ms: number): Promise<void>;
@@ -105,6 +108,7 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
       router.service(TaskService, taskService(runtime.context));
       router.service(WorkerService, workerService(runtime.context));
       router.service(ContextService, contextService(runtime.context));
+      router.service(ArtifactService, artifactService(runtime.context));
     };
     const transport = createDirectTransport({ routes });
     await runtime.timekeeper.idle();
@@ -113,6 +117,7 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
       tasks: createClient(TaskService, transport),
       workers: createClient(WorkerService, transport),
       contexts: createClient(ContextService, transport),
+      artifacts: createClient(ArtifactService, transport),
       async close() {
         stopping.abort();
         await runtime.close();
@@ -132,6 +137,9 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
     },
     get tasks() {
       return opened.tasks;
+    },
+    get artifacts() {
+      return opened.artifacts;
     },
     get contexts() {
       return opened.contexts;

@@ -1,0 +1,93 @@
+import type { ReadTx, WriteTx } from "@depute/store";
+import type { ArtifactRecord } from "../rules/artifact.ts";
+
+interface ArtifactRow {
+  artifact_id: string;
+  task_id: string;
+  name: string;
+  media_type: string;
+  size: number;
+  sha256: string;
+  written: number;
+  whole: number;
+  maker: string;
+  is_result: number;
+  create_ms: number;
+}
+
+const toRecord = (row: ArtifactRow): ArtifactRecord => ({
+  id: row.artifact_id,
+  taskId: row.task_id,
+  name: row.name,
+  mediaType: row.media_type,
+  size: row.size,
+  sha256: row.sha256,
+  written: row.written,
+  isWhole: row.whole === 1,
+  maker: row.maker,
+  isResult: row.is_result === 1,
+  createMs: row.create_ms,
+});
+
+export async function readArtifact(tx: ReadTx, id: string): Promise<ArtifactRecord | undefined> {
+  const row = await tx.get<ArtifactRow>("SELECT * FROM task_artifacts WHERE artifact_id = ?", [id]);
+  return row && toRecord(row);
+}
+
+/** A task's artifacts, oldest first; there are at most as many as a task may have. */
+export async function listArtifacts(tx: ReadTx, taskId: string): Promise<ArtifactRecord[]> {
+  const rows = await tx.all<ArtifactRow>(
+    "SELECT * FROM task_artifacts WHERE task_id = ? ORDER BY artifact_id",
+    [taskId],
+  );
+  return rows.map(toRecord);
+}
+
+export async function insertArtifact(tx: WriteTx, artifact: ArtifactRecord): Promise<void> {
+  await tx.run(
+    `INSERT INTO task_artifacts (artifact_id, task_id, name, media_type, size, sha256, written, whole, maker, is_result,
+       create_ms)
+     VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?)`,
+    [
+      artifact.id,
+      artifact.taskId,
+      artifact.name,
+      artifact.mediaType,
+      artifact.size,
+      artifact.sha256,
+      artifact.maker,
+      artifact.isResult ? 1 : 0,
+      artifact.createMs,
+    ],
+  );
+}
+
+/** Keeps the next bytes of an artifact. */
+export async function appendBytes(tx: WriteTx, artifact: ArtifactRecord, data: Uint8Array): Promise<void> {
+  const { id, taskId, written } = artifact;
+  await tx.run("INSERT INTO task_artifact_bytes (artifact_id, task_id, start, data) VALUES (?, ?, ?, ?)", [
+    id,
+    taskId,
+    written,
+    data,
+  ]);
+  await tx.run("UPDATE task_artifacts SET written = ? WHERE artifact_id = ?", [written + data.length, id]);
+}
+
+/** The piece that holds a byte, and where it begins. */
+export async function readPiece(tx: ReadTx, id: string, offset: number) {
+  return tx.get<{ start: number; data: Uint8Array }>(
+    "SELECT start, data FROM task_artifact_bytes WHERE artifact_id = ? AND start <= ? ORDER BY start DESC LIMIT 1",
+    [id, offset],
+  );
+}
+
+export async function markWhole(tx: WriteTx, id: string): Promise<void> {
+  await tx.run("UPDATE task_artifacts SET whole = 1 WHERE artifact_id = ?", [id]);
+}
+
+/** Drops the bytes of an artifact, so that they can be written anew. */
+export async function dropBytes(tx: WriteTx, id: string): Promise<void> {
+  await tx.run("DELETE FROM task_artifact_bytes WHERE artifact_id = ?", [id]);
+  await tx.run("UPDATE task_artifacts SET written = 0 WHERE artifact_id = ?", [id]);
+}
