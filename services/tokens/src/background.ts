@@ -14,6 +14,7 @@ export class BackgroundWork {
   readonly #what: string;
   #running: Promise<void> | undefined;
   #isAskedAgain = false;
+  #isRunning = false;
   #cancelRetry: (() => void) | undefined;
   #closed = false;
 
@@ -32,9 +33,7 @@ export class BackgroundWork {
   kick(): void {
     if (this.#closed) return;
     this.#isAskedAgain = true;
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
-    });
+    if (!this.#isRunning) this.#running = this.#run();
   }
 
   async close(): Promise<void> {
@@ -45,6 +44,7 @@ export class BackgroundWork {
 
   /** Never rejects. */
   async #run(): Promise<void> {
+    this.#isRunning = true;
     try {
       for (let isMore = false; (isMore || this.#isAskedAgain) && !this.#closed; ) {
         this.#isAskedAgain = false;
@@ -54,5 +54,7 @@ export class BackgroundWork {
       this.#log.error({ err }, `${this.#what}; trying again`);
       if (!this.#closed) this.#cancelRetry = this.#timers.after(RETRY_MS, () => this.kick());
     }
+    // In the same turn in which nothing was found to do: who asks later begins anew.
+    this.#isRunning = false;
   }
 }

@@ -49,7 +49,7 @@ export class SeenProofs {
   #counts: ProofCounts | undefined;
   #used = 0;
   readonly #waiting: Waiting[] = [];
-  #running: Promise<void> | undefined;
+  #isRunning = false;
 
   constructor({ store, clock, max }: { store: Store; clock: Clock; max: number }) {
     this.#store = store;
@@ -61,14 +61,13 @@ export class SeenProofs {
   use(proof: AcceptedProof, kind: ProofKind): Promise<Use> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ proof, kind, resolve, reject });
-      this.#running ??= this.#run().finally(() => {
-        this.#running = undefined;
-      });
+      if (!this.#isRunning) void this.#run();
     });
   }
 
   /** Those that come while others are being written are written together next. Never rejects. */
   async #run(): Promise<void> {
+    this.#isRunning = true;
     while (this.#waiting.length > 0) {
       // One flush to disk serves all that are there; a turn or two of the event loop is nothing beside it.
       for (let turn = 0; turn < GATHER_TURNS; turn++) await nextTurn();
@@ -81,6 +80,8 @@ export class SeenProofs {
         for (const { reject } of batch) reject(error);
       }
     }
+    // In the same turn in which nothing was found to wait: who comes later begins anew.
+    this.#isRunning = false;
   }
 
   async #use(tx: WriteTx, batch: readonly Waiting[]): Promise<Use[]> {

@@ -351,6 +351,22 @@ describe("InspectToken", () => {
     expect(reason).toBe("TOKEN_MALFORMED");
     expect(metadata.detail).not.toContain("AAAA");
   });
+
+  it("is in the audit, sound or not, and who asked", async () => {
+    const { token, revocationId } = await mint(platform);
+    await platform.tokens.inspectToken({ token: given(token) });
+    const call = as(platform, mallory, "TokenService/InspectToken");
+    await platform.tokens.inspectToken({ token: foreignToken({}, mallory) }, call);
+    const decisions = (await platform.audit()).filter(({ kind }) => kind === "inspect");
+    expect(decisions).toMatchObject([
+      { caller: "local", decision: "allowed", reason: "", blocks: [revocationId] },
+      {
+        caller: id(mallory),
+        decision: "denied",
+        reason: "invalid_signature: authority.issuer: not a trusted root",
+      },
+    ]);
+  });
 });
 
 it("records every decision, and no token", async () => {

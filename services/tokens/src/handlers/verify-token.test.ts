@@ -196,7 +196,7 @@ describe("VerifyToken", () => {
     expect(await isAllowed(verify(platform, token, alice, { jwt }))).toBe(true);
   });
 
-  it("accepts one of many equal proofs that come at once", async () => {
+  it("accepts one of many equal proofs that come at once (B5)", async () => {
     const { token } = await mint(platform);
     const jwt = prove(platform, alice, { token: given(token).token });
     const answers = await Promise.all(
@@ -207,7 +207,7 @@ describe("VerifyToken", () => {
     expect(types.filter((type) => type === DenialType.REPLAYED_PROOF)).toHaveLength(19);
   });
 
-  it("takes a proof for as long as its window, and remembers it for longer, restarts included", async () => {
+  it("takes a proof for as long as its window, and remembers it for longer, restarts included (B5)", async () => {
     const { token } = await mint(platform);
     const ahead = prove(platform, alice, { token: given(token).token, now: platform.clock.now() + 30_000 });
     expect(await isAllowed(verify(platform, token, alice, { jwt: ahead }))).toBe(true);
@@ -224,7 +224,7 @@ describe("VerifyToken", () => {
     expect(await typeOf(verify(platform, token, alice, { jwt: tooFarAhead }))).toBe(DenialType.INVALID_PROOF);
   });
 
-  it("denies when there is no room to remember a proof, until the first may be forgotten", async () => {
+  it("denies when there is no room to remember a proof, until the first may be forgotten (B5)", async () => {
     const small = await startPlatform(["--max-seen-proofs", "2"]);
     try {
       const { token } = await mint(small);
