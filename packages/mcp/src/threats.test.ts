@@ -39,8 +39,11 @@ describe("a call without a token (M1)", () => {
   });
 
   test("passes where configuration says so, for tools that a rule knows", async () => {
-    const { call } = bench(ANSWERS, { requireToken: false });
-    expect(await call("fixed", {}, undefined as never)).toEqual(text("fixed was called"));
+    const { proxy, authoriser } = bench(ANSWERS, { requireToken: false });
+    const call = (name: string) => proxy.handle({ method: "tools/call", params: { name } });
+    expect(await call("fixed")).toEqual(text("fixed was called"));
+    expect(await refusal(call("unmapped"))).toMatchObject({ code: -32001 });
+    expect(authoriser.verified).toEqual([]);
   });
 
   test("a method that configuration passes is forwarded", async () => {

@@ -121,12 +121,8 @@ export function bench(answers: Readonly<Record<string, Answer>>, upstream: objec
     servers,
     faults,
     /** A tool's call with a token for these resources. */
-    call: (name: string, args: unknown = {}, shown: Presentation | undefined = token("one")) =>
-      proxy.handle({
-        method: "tools/call",
-        params: { name, arguments: args },
-        ...(shown === undefined ? {} : { presentation: shown }),
-      }),
+    call: (name: string, args: unknown = {}, shown: Presentation = token("one")) =>
+      proxy.handle({ method: "tools/call", params: { name, arguments: args }, presentation: shown }),
     /** The SDK's client in front of the proxy. */
     async client(presentation?: Presentation) {
       const [near, far] = InMemoryTransport.createLinkedPair();

@@ -1,0 +1,115 @@
+import { ManualClock } from "@depute/core";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { HttpFace } from "./http-face.ts";
+import { once, type Presentation } from "./presentation.ts";
+import { bench, type Json, LIST, text, token } from "./testing/parts.ts";
+
+const ANSWERS = { ...LIST, "tools/call": ({ name }: Json) => text(`${name} was called`) };
+const faces: HttpFace[] = [];
+afterEach(async () => {
+  for (const face of faces.splice(0)) await face.close();
+});
+
+function start() {
+  const clock = new ManualClock(0);
+  const made = bench(ANSWERS);
+  const face = new HttpFace({ proxy: made.proxy, clock, audience: () => "mcp:bench", onError: () => {} });
+  faces.push(face);
+  const post = (body: Json, headers: Record<string, string> = {}, shown: Presentation = token("one")) =>
+    face.answer(requestOf(headers), body, shown);
+  /** Opens a session of revision 2025-11-25. @returns its id */
+  const open = async () => {
+    const answer = await post({
+      jsonrpc: "2.0",
+      id: 0,
+      method: "initialize",
+      params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1" } },
+    });
+    await answer.text();
+    return answer.headers.get("mcp-session-id") ?? "";
+  };
+  return { ...made, face, clock, post, open };
+}
+
+const requestOf = (headers: Record<string, string>) =>
+  new Request("http://proxy/mcp/bench", {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      ...headers,
+    },
+  });
+
+const LIST_TOOLS = { jsonrpc: "2.0", id: 1, method: "tools/list", params: {} };
+
+describe("sessions of revisions before 2026-07-28", () => {
+  test("go on by their id", async () => {
+    const { open, post } = start();
+    const id = await open();
+    expect(id).not.toBe("");
+    const answer = await post(LIST_TOOLS, { "mcp-session-id": id });
+    expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('"fixed"')]);
+  });
+
+  test("that nobody opened here are not found, so that their client opens another", async () => {
+    const { post } = start();
+    expect((await post(LIST_TOOLS, { "mcp-session-id": crypto.randomUUID() })).status).toBe(404);
+  });
+
+  test("end when they were silent for half an hour", async () => {
+    const { open, post, clock } = start();
+    const silent = await open();
+    clock.advance(1_700_000);
+    const used = await open();
+    clock.advance(200_000);
+    await open();
+    expect((await post(LIST_TOOLS, { "mcp-session-id": silent })).status).toBe(404);
+    expect((await post(LIST_TOOLS, { "mcp-session-id": used })).status).toBe(200);
+  });
+
+  test("are at most a thousand: the one that was silent longest ends", async () => {
+    const { open, post, clock } = start();
+    const first = await open();
+    for (let i = 0; i < 1000; i++) {
+      clock.advance(1);
+      await open();
+    }
+    expect((await post(LIST_TOOLS, { "mcp-session-id": first })).status).toBe(404);
+  });
+
+  test("are told of a list that has changed", async () => {
+    const { open, face } = start();
+    const id = await open();
+    const stream = await face.answer(
+      new Request("http://proxy/mcp/bench", {
+        method: "GET",
+        headers: { accept: "text/event-stream", "mcp-session-id": id, "mcp-protocol-version": "2025-11-25" },
+      }),
+      undefined,
+      undefined,
+    );
+    const reader = stream.body?.getReader();
+    face.changed("tools");
+    const seen: string[] = [];
+    await vi.waitFor(async () => {
+      seen.push(new TextDecoder().decode((await reader?.read())?.value));
+      expect(seen.join("")).toContain("notifications/tools/list_changed");
+    });
+    await reader?.cancel();
+  });
+
+  test("take their token from each request, never from the one before (M4)", async () => {
+    const { open, post, face } = start();
+    const id = await open();
+    const call = { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "fixed", arguments: {} } };
+    const headers = { "mcp-session-id": id };
+    expect(await (await post(call, headers)).text()).toContain("fixed was called");
+    const other = once("two", "", { jwt: "proof", method: "MCP", target: "mcp:bench" });
+    expect(await (await post({ ...call, id: 3 }, headers, other)).text()).toContain("capability_not_granted");
+    const withoutProof = await post({ ...call, id: 4 }, headers, once("one", "", undefined));
+    expect(await withoutProof.text()).toContain("proof_required");
+    const ofSession = await face.answer(requestOf(headers), { ...call, id: 5 }, undefined);
+    expect(await ofSession.text()).toContain("proof_required");
+  });
+});
