@@ -13,7 +13,8 @@ import { CATEGORIES, ORGANIZATIONS, TAGS } from "./agents.ts";
 
 /**
  * Discovery and registration over gRPC, with the registry in a process of its own: first with 1,000 agents and then with
- * 100,000, each with 5 capabilities. Filling the large one takes minutes; DEPUTE_BENCH_AGENTS makes it smaller.
+ * 100,000, each with 5 capabilities. Filling the large one takes minutes; DEPUTE_BENCH_AGENTS makes it smaller, and
+ * DEPUTE_BENCH_DATA keeps it in a folder for an hour's further runs.
  */
 
 type Request = MessageInitShape<typeof DiscoverCapabilitiesRequestSchema>;
@@ -119,6 +120,9 @@ function quantile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
+/** Tells the agents of this run from those of one before, in a folder that was kept. */
+const run = Date.now();
+
 function registrations(name: string, { agents }: Served): Figure {
   return {
     name: `registrations, ${name}`,
@@ -130,8 +134,8 @@ function registrations(name: string, { agents }: Served): Figure {
       await Promise.all(
         Array.from({ length: REGISTRATIONS_IN_FLIGHT }, async () => {
           for (const i of numbers) {
-            const agent = { id: `new-${i}`, organization: "new", tags: ["new"], leaseMs: 3_600_000n };
-            await agents.registerAgent({ requestId: `new-${i}`, agent });
+            const agent = { id: `new-${run}-${i}`, organization: "new", tags: ["new"], leaseMs: 3_600_000n };
+            await agents.registerAgent({ requestId: `new-${run}-${i}`, agent });
           }
         }),
       );
@@ -141,7 +145,9 @@ function registrations(name: string, { agents }: Served): Figure {
 }
 
 async function serve(count: number): Promise<Served> {
-  const child = fork(join(import.meta.dirname, "server.ts"), [String(count)]);
+  const kept = process.env.DEPUTE_BENCH_DATA;
+  const folder = kept === undefined ? [] : [join(kept, String(count))];
+  const child = fork(join(import.meta.dirname, "server.ts"), [String(count), ...folder]);
   const { address } = await told<{ address: string }>(child);
   const transport = createGrpcJsTransport(address);
   return {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient, type Transport } from "@connectrpc/connect";
@@ -11,7 +11,8 @@ import { commonSettings, createLogger, defineService, hostServices, readSettings
 import { agentOf, capabilitiesOf } from "./agents.ts";
 
 /**
- * A registry in a process of its own, filled with as many agents as its first argument says. Schemas are taken as they are:
+ * A registry in a process of its own, filled with as many agents as its first argument says; in the folder that its second
+ * one names, what is there is kept. Schemas are taken as they are:
  * the verifier is not what is measured. Tells its address once it is full.
  */
 
@@ -19,8 +20,10 @@ import { agentOf, capabilitiesOf } from "./agents.ts";
 const IN_FLIGHT = 64;
 
 const count = Number(process.argv[2]);
-const dataDir = mkdtempSync(join(tmpdir(), "depute-bench-"));
-process.on("exit", () => rmSync(dataDir, { recursive: true, force: true }));
+const kept = process.argv[3];
+const dataDir = kept ?? mkdtempSync(join(tmpdir(), "depute-bench-"));
+mkdirSync(dataDir, { recursive: true });
+if (kept === undefined) process.on("exit", () => rmSync(dataDir, { recursive: true, force: true }));
 process.on("disconnect", () => process.exit());
 
 const lenient = defineService({
@@ -63,7 +66,11 @@ const host = await hostServices({
 
 if (direct === undefined) throw new Error("the registry is not connected");
 const agents = createClient(AgentService, direct);
-const numbers = Array.from({ length: count }, (_, i) => i).values();
+const isFull = await agents.heartbeatAgent({ id: agentOf(count - 1).id }).then(
+  () => true,
+  () => false,
+);
+const numbers = Array.from({ length: isFull ? 0 : count }, (_, i) => i).values();
 await Promise.all(
   Array.from({ length: IN_FLIGHT }, async () => {
     for (const i of numbers) {

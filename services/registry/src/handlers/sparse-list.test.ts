@@ -7,8 +7,8 @@ it("a list that has to look far answers with what it found, and goes on where it
   const platform = await startPlatform();
   try {
     const many = Array.from({ length: 256 }, (_, i) => capability(`c${String(i).padStart(3, "0")}`));
-    // 25,600 capabilities, of which the caller sees the first one and the last one of the walk.
-    for (let i = 0; i < 100; i++) {
+    // 5,120 capabilities, of which the caller sees the first one and the last one of the walk.
+    for (let i = 0; i < 20; i++) {
       const id = `a${String(i).padStart(2, "0")}`;
       const agent = { id, principal: ALICE, visibility: AgentVisibility.NAMED };
       await platform.agents.registerAgent({ requestId: id, agent }, as(ALICE));
@@ -27,17 +27,18 @@ it("a list that has to look far answers with what it found, and goes on where it
         as(BOB),
       );
     }
-    const first = await platform.discovery.discoverCapabilities({}, as(BOB));
-    expect(first.capabilities.map(({ agentId }) => agentId)).toEqual(["first"]);
-    expect(first.nextPageToken).not.toBe("");
-    const { nextPageToken: pageToken } = first;
-    const rest = await platform.discovery.discoverCapabilities({ pageToken }, as(BOB));
-    expect(rest.capabilities.map(({ agentId }) => agentId)).toEqual(["last"]);
-    expect(rest.nextPageToken).toBe("");
+    const pages: string[][] = [];
+    let pageToken = "";
+    do {
+      const page = await platform.discovery.discoverCapabilities({ pageToken }, as(BOB));
+      pages.push(page.capabilities.map(({ agentId }) => agentId));
+      pageToken = page.nextPageToken;
+    } while (pageToken !== "");
+    expect(pages).toEqual([["first"], ["last"]]);
     expect(await platform.discovery.resolveCapability({ capabilityId: "z" }, as(BOB))).toMatchObject({
       agentId: "last",
     });
   } finally {
     await platform.stop();
   }
-}, 60_000);
+});

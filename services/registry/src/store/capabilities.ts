@@ -133,8 +133,8 @@ export async function publishedBy(tx: ReadTx, agentId: string): Promise<Map<stri
 }
 
 /** Capabilities looked at in one statement, and statements of one list: what one call may cost, however few it finds. */
-const WALK = 5_000;
-const MAX_WALKS = 4;
+const WALK = 2_000;
+const MAX_WALKS = 2;
 
 /** What a list found, and where it stopped looking when it stopped early. */
 export interface OfferList {
@@ -282,8 +282,8 @@ export function offersQuery(
   sight: OfferSight,
   rarest: string | undefined,
 ) {
-  const conditions = offerConditions(filter, sight);
   const byKey = rarest !== undefined && filter.agentId === undefined && filter.id === undefined;
+  const conditions = offerConditions(filter, sight, byKey ? "w" : "c", byKey ? rarest : undefined);
   // The cross joins keep SQLite to this order: it might think leases to be few.
   const [tables, place] = byKey
     ? ["capability_keys w CROSS JOIN capabilities c", "w"]
@@ -299,8 +299,18 @@ export function offersQuery(
   return { sql, params };
 }
 
-/** What a capability has to meet, on `capabilities c`, `agents a` and `leases l`. */
-function offerConditions(filter: CapabilityFilter, { viewer, view }: OfferSight) {
+/**
+ * What a capability has to meet, on `capabilities c`, `agents a` and `leases l`.
+ *
+ * @param place the table that is walked: what an index tells of it alone is asked before the others are looked up
+ * @param walked the key that is met by walking along it
+ */
+function offerConditions(
+  filter: CapabilityFilter,
+  { viewer, view }: OfferSight,
+  place: "c" | "w" = "c",
+  walked?: string,
+) {
   const conditions: string[] = [];
   const params: SqlValue[] = [];
   const where = (sql: string, ...args: SqlValue[]) => {
@@ -324,10 +334,22 @@ function offerConditions(filter: CapabilityFilter, { viewer, view }: OfferSight)
       where("l.expire_time > ?", view.asOf);
   }
   if (filter.id !== undefined) where("c.id = ?", filter.id);
-  if (filter.category !== undefined) where("c.category_key = ?", categoryKey(filter.category));
+  if (filter.category !== undefined) {
+    const key = categoryKey(filter.category);
+    if (place === "c") where("c.category_key = ?", key);
+    else {
+      where(
+        `EXISTS (SELECT 1 FROM capabilities x
+           WHERE x.category_key = ? AND x.id = w.id AND x.agent_id = w.agent_id)`,
+        key,
+      );
+    }
+  }
   for (const key of filter.keys ?? []) {
+    if (key === walked) continue;
     where(
-      `EXISTS (SELECT 1 FROM capability_keys k WHERE k.key = ? AND k.id = c.id AND k.agent_id = c.agent_id)`,
+      `EXISTS (SELECT 1 FROM capability_keys k
+         WHERE k.key = ? AND k.id = ${place}.id AND k.agent_id = ${place}.agent_id)`,
       key,
     );
   }
