@@ -93,3 +93,91 @@ test("what was acknowledged before a kill is there after it, and the work goes o
   expect(sequences.at(-1)).toBe(done.task?.lastSequence);
   after.close();
 });
+
+/** How often the process is killed: as often as is worth the time, or as often as is wanted. */
+const KILLS = Number(process.env.DEPUTE_KILLS ?? (process.env.CI === "true" ? 50 : 4));
+
+test(`killed ${KILLS} times at any point under load, it loses nothing that it acknowledged, and every stream goes on`, {
+  timeout: 20_000 + KILLS * 10_000,
+}, async () => {
+  const draft = { agentId: "worker", description: "count" };
+  const created: string[] = [];
+  const completed: string[] = [];
+  const reported: bigint[] = [];
+  const seen: bigint[] = [];
+  let long: Lease | undefined;
+
+  for (let round = 0; round < KILLS; round++) {
+    const { tasks, workers, close } = await start();
+    long ??= await beginLong(tasks, workers);
+    const lease = long;
+    // The moment is in the number of what was acknowledged, which differs in every round.
+    let left = 1 + Math.floor(Math.random() * 60);
+    const acknowledged = () => {
+      if (--left === 0) void kill();
+    };
+    const untilKilled = (work: (n: number) => Promise<void>) =>
+      (async () => {
+        for (let n = 0; ; n++) await work(n);
+      })().catch(() => {});
+    await Promise.all([
+      untilKilled(async (n) => {
+        const { task } = await tasks.createTask({ requestId: `${round} ${n}`, draft });
+        created.push(task?.id ?? "");
+        acknowledged();
+      }),
+      untilKilled(async () => {
+        const request = { agentId: "worker", worker: "w", capacity: 8 };
+        for (const { lease: given } of (await workers.takeAssignments(request)).assignments) {
+          if (given === undefined) continue;
+          await workers.startAssignment({ lease: given });
+          await workers.completeAssignment({ lease: given, output: DONE });
+          completed.push(given.taskId);
+          acknowledged();
+        }
+      }),
+      untilKilled(async (n) => {
+        const report = { lease, progress: { processed: n }, requestId: `${round} ${n}` };
+        reported.push((await workers.reportProgress(report)).sequence);
+        acknowledged();
+      }),
+      untilKilled(async () => {
+        const watched = tasks.watchTask({ taskId: lease.taskId, afterSequence: seen.at(-1) ?? 0n });
+        for await (const { event } of watched) seen.push(event?.sequence ?? 0n);
+        throw new Error("the stream of a task that goes on has ended");
+      }),
+    ]);
+    close();
+  }
+
+  const { tasks, workers, close } = await start();
+  const last = (await workers.reportProgress({ lease: long as Lease, progress: { processed: 1 } })).sequence;
+  for await (const { event } of tasks.watchTask({
+    taskId: long?.taskId ?? "",
+    afterSequence: seen.at(-1) ?? 0n,
+  })) {
+    seen.push(event?.sequence ?? 0n);
+    if (event?.sequence === last) break;
+  }
+  expect(seen).toEqual(seen.map((_, index) => BigInt(index + 1)));
+  expect(seen).toEqual(expect.arrayContaining(reported));
+  const statusOf = async (value: string) =>
+    (await tasks.getTask({ name: { case: "id", value } })).task?.status;
+  for (const taskId of created) expect(await statusOf(taskId)).toBeDefined();
+  for (const taskId of completed) expect(await statusOf(taskId)).toBe(TaskStatus.COMPLETED);
+  expect(new Set(created).size).toBe(created.length);
+  close();
+});
+
+type Clients = Awaited<ReturnType<typeof start>>;
+
+/** A task that is worked on for as long as the test goes. */
+async function beginLong(tasks: Clients["tasks"], workers: Clients["workers"]): Promise<Lease> {
+  const limits = { heartbeat: { seconds: 3600n } };
+  const draft = { agentId: "worker", description: "go on", limits };
+  await tasks.createTask({ requestId: "long", draft });
+  const taken = await workers.takeAssignments({ agentId: "worker", worker: "long" });
+  const lease = taken.assignments[0]?.lease as Lease;
+  await workers.startAssignment({ lease });
+  return lease;
+}
