@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { isTerminal, recipientOf, type Session, verifyTranscript, viewOf } from "@depute/asp";
-import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
+import { type Envelope, Performative } from "@depute/contracts/asp/v0/envelope_pb";
 import { type TranscriptEntry, TranscriptEntrySchema } from "@depute/contracts/asp/v0/transcript_pb";
 import type { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import {
@@ -113,13 +113,15 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
     },
 
     async *watchSession({ sessionId, afterOrdinal }, context) {
-      const { session } = await visible(sessions, await authority.identify(context), sessionId);
+      const identity = await authority.identify(context);
+      const { session } = await visible(sessions, identity, sessionId);
       if (afterOrdinal > session.messageCount) {
         throw invalid("after_ordinal", `is beyond the newest message, which is ${session.messageCount}`);
       }
       for await (const row of watch(sessions, session, afterOrdinal, context)) {
         const entry = entryOf(row);
         yield { state: row.state, ...(entry === undefined ? {} : { entry }) };
+        if (LEAVING.has(entry?.envelope?.performative)) await visible(sessions, identity, sessionId);
       }
     },
 
@@ -172,7 +174,8 @@ async function* watch(
 }
 
 /**
- * A session that the caller takes part in.
+ * A session that the caller takes part in. Who was invited sees it, to know what it is invited to; who has left does not
+ * see it any more.
  *
  * @throws DeputeError SESSION_NOT_FOUND
  */
@@ -182,10 +185,20 @@ async function visible(
   sessionId: string,
 ): Promise<KnownSession> {
   const known = await engine.find(sessionId);
-  const isParticipant = [...(known?.principals.values() ?? [])].some((one) => mayActFor(identity, one));
-  if (known === undefined || !isParticipant) throw sessionNotFound(sessionId);
+  const isParticipant = known?.session.parties.some(
+    ({ agentId, presence }) =>
+      presence !== "left" && mayActFor(identity, known.principals.get(agentId) ?? ""),
+  );
+  if (known === undefined || isParticipant !== true) throw sessionNotFound(sessionId);
   return known;
 }
+
+/** What may make an agent leave. */
+const LEAVING: ReadonlySet<Performative | undefined> = new Set([
+  Performative.WITHDRAW,
+  Performative.REJECT,
+  Performative.CLOSE,
+]);
 
 function requireSpeaker(identity: Identity, principal: string | undefined, agentId: string): void {
   if (principal === undefined) throw agentNotFound(agentId);

@@ -215,6 +215,34 @@ test("of many that append at once each is told the head until all are in, and ev
   ).toBe(true);
 });
 
+test("who is brought in sees the session, and who is sent away does not any more", async () => {
+  const session = await invite();
+  const { sessionId } = session;
+  const api = sessionsOf(host);
+  const say = async (who: typeof ANN, performative: keyof typeof Performative, body: JsonObject) => {
+    const { session: now } = await api.getSession({ sessionId }, as(who.key));
+    const envelope = message(who, performative, body, now ?? sessionId);
+    await api.appendMessage({ envelope }, as(who.key));
+  };
+  await say(BEN, "ACCEPT", { referenceId: "inv" });
+  for (const who of [ANN, BEN]) {
+    await say(who, "INFORM", { informType: "identity", data: { agentId: who.uri, name: "n" } });
+  }
+  await say(ANN, "OBSERVE", {});
+  const delegation = { delegationId: "del", targetAgent: EVE.uri, scope: "s", authority: "advisory" };
+  await say(BEN, "DELEGATE", delegation);
+  const seen: number[] = [];
+  const watching = (async () => {
+    for await (const { entry } of api.watchSession({ sessionId }, as(EVE.key)))
+      seen.push(entry?.ordinal ?? 0);
+  })();
+  await say(EVE, "ACCEPT", { referenceId: "del" });
+  await say(BEN, "WITHDRAW", { referenceId: "del" });
+  expect(await refusal(watching)).toBe("SESSION_NOT_FOUND");
+  expect(seen).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+  expect(await refusal(api.getSession({ sessionId }, as(EVE.key)))).toBe("SESSION_NOT_FOUND");
+});
+
 test("every refusal of the protocol has a reason of its own kind", () => {
   expect(Object.values(REASONS)).not.toContain(ErrorReason.INTERNAL);
   expect(Object.values(REASONS)).not.toContain(undefined);
