@@ -1,0 +1,81 @@
+import { createClient } from "@connectrpc/connect";
+import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { connect, grant, holderFetch, refusal, textOf } from "./holder.ts";
+import { type McpPlatform, startPlatform } from "./platform.ts";
+
+/** A server that does what its tool is called: lines of JSON over stdio, and nothing of anybody's SDK. */
+const SERVER = `
+const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
+const TOOLS = ["die", "wait", "garble", "answer"].map((name) => ({ name, inputSchema: { type: "object" } }));
+require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (method === "initialize") {
+    const serverInfo = { name: "odd", version: "1" };
+    send({ id, result: { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo } });
+  }
+  if (method === "tools/list") send({ id, result: { tools: TOOLS } });
+  if (method !== "tools/call") return;
+  if (params.name === "die") process.exit(1);
+  if (params.name === "garble") send({ id, result: { content: 7 } });
+  if (params.name === "answer") send({ id, result: { content: [{ type: "text", text: "there" }] } });
+});`;
+
+const rule = { namespace: "compute", action: "execute", resource: "odd", cost: 100 };
+const upstream = {
+  stdio: { command: process.execPath, args: ["-e", SERVER] },
+  map: { tools: { die: rule, wait: rule, garble: rule, answer: rule } },
+  revision: "legacy",
+  timeoutMs: 500,
+};
+let platform: McpPlatform;
+beforeAll(async () => {
+  const nowhere = { ...upstream, stdio: { command: "/nowhere/at/all" } };
+  platform = await startPlatform({ odd: upstream, nowhere });
+}, 60_000);
+afterAll(() => platform.stop());
+
+const spend = () => createClient(SpendService, platform.transport);
+const charged = { state: "charged", reservedMicrocents: 100, chargedMicrocents: 100 };
+
+test.each([
+  ["die", { reason: "DEPENDENCY_UNAVAILABLE", budget: charged }],
+  ["wait", { reason: "DEADLINE_EXCEEDED", budget: charged }],
+  [
+    "garble",
+    { reason: "DEPENDENCY_UNAVAILABLE", detail: expect.stringMatching(/^malformed/), budget: charged },
+  ],
+])(
+  "a server that does %s: its caller is told, the call is charged, and the next one is answered (M9)",
+  async (name, data) => {
+    const held = await grant(platform, [["compute", "execute", "odd"]], 1000);
+    const client = await connect(platform.mcp("odd"), "2026-07-28", holderFetch(held));
+    expect(await refusal(client.callTool({ name, arguments: {} }))).toMatchObject({ code: -32603, data });
+    const token = { token: held.token, format: "delegateos-sjt-v1" };
+    const { levels } = await spend().getBudget({ token });
+    expect(levels).toMatchObject([{ spentMicrocents: 100n, reservedMicrocents: 0n }]);
+    expect(textOf(await client.callTool({ name: "answer", arguments: {} }))).toBe("there");
+    await client.close();
+  },
+);
+
+test("a server that cannot be started costs nothing", async () => {
+  const held = await grant(platform, [["compute", "execute", "odd"]], 1000);
+  const answer = await holderFetch(held)(platform.mcp("nowhere"), {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
+    body: JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "tools/call",
+      params: { name: "answer", arguments: {} },
+    }),
+  });
+  expect(await answer.json()).toMatchObject({
+    error: { code: -32603, data: { reason: "DEPENDENCY_UNAVAILABLE" } },
+  });
+  const { remainingMicrocents } = await spend().getBudget({
+    token: { token: held.token, format: "delegateos-sjt-v1" },
+  });
+  expect(remainingMicrocents).toBe(1000n);
+});
