@@ -19,6 +19,9 @@ import { type Work, type WorkContext, WorkFailure, type WorkResult, WorkSuspensi
 /** How often to beat when the assignment does not say, milliseconds. */
 const DEFAULT_BEAT_MS = 10_000;
 
+/** How long a heartbeat is held back at most: within the time that servers give a call, milliseconds. */
+const LONGEST_BEAT_MS = 20_000;
+
 /** The reason that a running piece of work sees when the worker is stopped. */
 export class Released extends Error {
   override readonly name = "Released";
@@ -115,7 +118,7 @@ class Run {
 
   /** Keeps the lease until the work is over. Each heartbeat is held back until there is something to hear. */
   async beat(over: AbortSignal): Promise<void> {
-    const beatMs = ms(this.#assignment.heartbeatInterval) ?? DEFAULT_BEAT_MS;
+    const beatMs = Math.min(ms(this.#assignment.heartbeatInterval) ?? DEFAULT_BEAT_MS, LONGEST_BEAT_MS);
     const ended = AbortSignal.any([over, this.#stop.signal]);
     while (!ended.aborted) {
       const sinceMs = Date.now();

@@ -11,6 +11,8 @@ interface Scene {
   calls: Client<typeof WorkerService>;
   /** Calls in their order: method and what matters of it. */
   told: string[];
+  /** How long the heartbeats may be held back, seconds. */
+  waits: number[];
   /** Resolves when one of the ending calls came. */
   ended: Promise<void>;
 }
@@ -28,6 +30,7 @@ function scene(script: Script = {}): Scene {
   const told: string[] = [];
   const ended = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
+  const waits: number[] = [];
   let stumble = script.stumble;
   const note = (method: string, detail = "") => {
     if (stumble?.on === method) {
@@ -65,7 +68,8 @@ function scene(script: Script = {}): Scene {
         await new Promise((resolve) => context.signal.addEventListener("abort", resolve));
       },
       startAssignment: () => answer("start"),
-      async heartbeatAssignment(_, { signal }) {
+      async heartbeatAssignment({ wait }, { signal }) {
+        waits.push(Number(wait?.seconds));
         await Promise.race([
           asked.promise,
           new Promise((resolve) => signal.addEventListener("abort", resolve)),
@@ -95,7 +99,7 @@ function scene(script: Script = {}): Scene {
       releaseAssignment: () => end("release"),
     });
   });
-  return { calls: createClient(WorkerService, transport), told, ended: ended.promise };
+  return { calls: createClient(WorkerService, transport), told, waits, ended: ended.promise };
 }
 
 let running: Worker | undefined;
@@ -213,6 +217,13 @@ describe("a worker", () => {
     begin(one, async (_input, { ask }) => ({ output: null, minimal: String(await ask("Which colour?")) }));
     await one.ended;
     expect(one.told).toEqual(["start", "ask Which colour?", "complete blue 0"]);
+  });
+
+  test("has its heartbeats held back no longer than a call may take", async () => {
+    const one = scene();
+    begin(one, async (_input, { ask }) => ({ output: await ask("Which?") }));
+    await one.ended;
+    expect(one.waits[0]).toBe(20);
   });
 
   test("given back in mid work, it can still save where it was", async () => {
