@@ -109,6 +109,11 @@ export async function indexCapabilities(
       [key, agentId],
     );
   }
+  await tx.run(
+    `INSERT INTO capability_keys (key, id, agent_id)
+     SELECT 'c' || category_key, id, agent_id FROM capabilities WHERE agent_id = ?`,
+    [agentId],
+  );
   const rows = await tx.all<{ id: string; category_key: string; words: string }>(
     "SELECT id, category_key, words FROM capabilities WHERE agent_id = ?",
     [agentId],
@@ -120,7 +125,7 @@ export async function indexCapabilities(
   await fts5.replace(tx, agentId, documents);
 }
 
-/** A category among the keys of free text. */
+/** A category among the keys. */
 const textKey = (category: string) => `c${category}`;
 
 /** What an agent has published, living or not, by id. */
@@ -151,12 +156,13 @@ export async function listOffers(
   filter: CapabilityFilter,
   list: OfferSight & { after: CapabilityPosition; limit: number; toTheEnd?: boolean },
 ): Promise<OfferList> {
-  const rarest = await rarestKey(tx, filter.keys ?? []);
+  const narrowed = withCategoryKey(filter);
+  const rarest = await rarestKey(tx, narrowed.keys ?? []);
   const offers: Offer[] = [];
   let { after } = list;
   for (let walks = 0; list.toTheEnd === true || walks < MAX_WALKS; walks++) {
-    const until = await walkEnd(tx, filter, after, rarest);
-    const query = offersQuery(filter, { after, until }, list, rarest);
+    const until = await walkEnd(tx, narrowed, after, rarest);
+    const query = offersQuery(narrowed, { after, until }, list, rarest);
     const rows = await tx.all<OfferRow>(`SELECT ${COLUMNS} ${query.sql} LIMIT ?`, [
       ...query.params,
       list.limit - offers.length,
@@ -166,6 +172,20 @@ export async function listOffers(
     after = until;
   }
   return { offers, stoppedAt: after };
+}
+
+/** Beside other keys a category is one of them: one index then tells of all, and the rarest is walked. */
+function withCategoryKey(filter: CapabilityFilter): CapabilityFilter {
+  const { keys = [], category } = filter;
+  if (
+    keys.length === 0 ||
+    category === undefined ||
+    filter.agentId !== undefined ||
+    filter.id !== undefined
+  ) {
+    return filter;
+  }
+  return { ...filter, keys: [...keys, textKey(categoryKey(category))], category: undefined };
 }
 
 /** The last place of the next stretch of the walk; undefined when it goes to the end. */
@@ -334,17 +354,7 @@ function offerConditions(
       where("l.expire_time > ?", view.asOf);
   }
   if (filter.id !== undefined) where("c.id = ?", filter.id);
-  if (filter.category !== undefined) {
-    const key = categoryKey(filter.category);
-    if (place === "c") where("c.category_key = ?", key);
-    else {
-      where(
-        `EXISTS (SELECT 1 FROM capabilities x
-           WHERE x.category_key = ? AND x.id = w.id AND x.agent_id = w.agent_id)`,
-        key,
-      );
-    }
-  }
+  if (filter.category !== undefined) where("c.category_key = ?", categoryKey(filter.category));
   for (const key of filter.keys ?? []) {
     if (key === walked) continue;
     where(

@@ -221,4 +221,11 @@ export const migrations: readonly Migration[] = [
       CREATE INDEX trust_evidence_by_subject ON trust_evidence (subject, sequence);
       CREATE INDEX trust_evidence_by_pair ON trust_evidence (subject, counterpart, kind, reference)`,
   },
+  {
+    id: 7,
+    name: "categories among the keys",
+    sql: `
+      INSERT INTO capability_keys (key, id, agent_id)
+        SELECT 'c' || category_key, id, agent_id FROM capabilities`,
+  },
 ];
