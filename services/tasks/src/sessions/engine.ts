@@ -8,6 +8,7 @@ import { DeputeError, ErrorReason } from "@depute/core";
 import { nativeEngine } from "@depute/dct/native";
 import type { Store, WriteTx } from "@depute/store";
 import type { KnownAgent } from "./agents.ts";
+import { RecentMessages } from "./recent.ts";
 import { refused, sessionNotFound } from "./refusals.ts";
 import {
   dueSessions,
@@ -47,6 +48,7 @@ export class SessionEngine {
   readonly store: Store;
   readonly clock: Clock;
   readonly #bus: Bus;
+  readonly #recent = new RecentMessages();
 
   constructor({ store, bus, clock }: { store: Store; bus: Bus; clock: Clock }) {
     this.store = store;
@@ -109,13 +111,15 @@ export class SessionEngine {
         });
         if (!result.ok) throw refused(result.refusal, result.session);
         const { session, ordinal } = result;
-        await insertMessage(tx, sessionId, { ordinal, receiveMs: nowMs, state: session.state, envelope });
+        const row = { ordinal, receiveMs: nowMs, state: session.state, envelope };
+        const bytes = await insertMessage(tx, sessionId, row);
         await putSession(tx, session);
         for (const { agentId, principal } of agents) {
           if (session.parties.some((party) => party.agentId === agentId)) {
             await putParty(tx, session, agentId, principal);
           }
         }
+        tx.afterCommit(() => this.#recent.add(sessionId, row, bytes));
         this.#wakeAfter(tx, sessionId);
         return { ordinal, state: session.state, session };
       })
@@ -144,6 +148,8 @@ export class SessionEngine {
 
   /** Messages after a place; one without a message tells that the session has ended by time. */
   async messages(sessionId: string, after: number, limit: number): Promise<(MessageRow | Ending)[]> {
+    const recent = this.#recent.after(sessionId, after, limit);
+    if (recent !== undefined) return recent;
     return this.store.read(async (tx) => {
       const rows: (MessageRow | Ending)[] = await readMessages(tx, sessionId, after, limit);
       if (rows.length >= limit) return rows;

@@ -130,21 +130,16 @@ export async function findMessage(tx: ReadTx, sessionId: string, messageId: stri
   );
 }
 
-export async function insertMessage(tx: WriteTx, sessionId: string, row: MessageRow): Promise<void> {
+/** @returns the message's length in bytes */
+export async function insertMessage(tx: WriteTx, sessionId: string, row: MessageRow): Promise<number> {
   const { ordinal, receiveMs, state, envelope } = row;
+  const bytes = toBinary(EnvelopeSchema, envelope);
   await tx.run(
     `INSERT INTO session_messages (session_id, ordinal, message_id, hash, receive_ms, state, envelope)
      VALUES (?, ?, ?, ?, ?, ?, ?)`,
-    [
-      sessionId,
-      ordinal,
-      envelope.messageId,
-      envelope.integrity?.hash ?? "",
-      receiveMs,
-      state,
-      toBinary(EnvelopeSchema, envelope),
-    ],
+    [sessionId, ordinal, envelope.messageId, envelope.integrity?.hash ?? "", receiveMs, state, bytes],
   );
+  return bytes.length;
 }
 
 /** Ids of sessions to which time has done something. */
