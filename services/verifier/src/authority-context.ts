@@ -6,7 +6,7 @@ import { parseToken, type RevocationView, revocationIds, type SerializedDCT, SJT
 import { fromConnectError, ownOptions } from "@depute/service";
 import { type CollectedNode, createBreath } from "./attestation-tree.ts";
 import { CURSOR } from "./revocation-follower.ts";
-import type { AuthorityContext, RecordedDelegation } from "./rules/signer-authority.ts";
+import { type AuthorityContext, type RecordedDelegation, speaksForItself } from "./rules/signer-authority.ts";
 import { readCursor } from "./store/cursors.ts";
 import { type RevocationRow, revocationsOf } from "./store/revocations.ts";
 import { lineageOf } from "./store/sub-contracts.ts";
@@ -45,12 +45,16 @@ export async function loadAuthority(
   const contractIds = new Set(nodes.map(({ attestation }) => attestation.contractId));
   const lineages = new Map<string, string[]>();
   for (const id of contractIds) lineages.set(id, await store.read((tx) => lineageOf(tx, id)));
-  const unshown = new Set(
-    nodes
-      .filter(({ attestation }) => attestation.principal !== keypair.principal.id)
-      .map(({ attestation }) => attestation.delegationId)
-      .filter((id) => !tokens.has(id)),
-  );
+  const unshown = new Set<string>();
+  for (const { attestation } of nodes) {
+    const { contract } = await verifier.contracts.get(attestation.contractId);
+    if (
+      !speaksForItself(attestation, contract, keypair.principal.id) &&
+      !tokens.has(attestation.delegationId)
+    ) {
+      unshown.add(attestation.delegationId);
+    }
+  }
   const delegations = await recorded(verifier, [...unshown], context);
   for (const { revocationId } of [...delegations.values()].flat()) blocks.add(revocationId);
   const known = blocks.size === 0 ? nothing : await revoked(verifier, blocks, context);

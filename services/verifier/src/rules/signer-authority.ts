@@ -54,10 +54,8 @@ export function signerAuthority(
   recordTime: number,
   known: AuthorityContext,
 ): TreeFinding {
-  const { principal, type, delegationId, contractId } = attestation;
-  if (type === "delegation_verification" && (principal === known.verifier || principal === contract.issuer)) {
-    return passed("authority");
-  }
+  const { principal, delegationId, contractId } = attestation;
+  if (speaksForItself(attestation, contract, known.verifier)) return passed("authority");
   const time = Math.max(parseTime(attestation.createdAt) ?? recordTime, recordTime - MAX_RECORD_LAG_MS);
   const token = known.tokens.get(delegationId);
   if (token === undefined) return byRecord(attestation, time, recordTime, known);
@@ -76,6 +74,15 @@ export function signerAuthority(
   return result.scope.holder === principal && result.scope.delegationId === delegationId
     ? passed("authority")
     : failed("authority", "the delegation was not made to the signer");
+}
+
+/** Whether a statement needs no delegation: one about delegated work by the verifier or by the contract's issuer. */
+export function speaksForItself(
+  { principal, type }: Attestation,
+  contract: TaskContract,
+  verifier: string,
+): boolean {
+  return type === "delegation_verification" && (principal === verifier || principal === contract.issuer);
 }
 
 /** The same by what was recorded when the token was minted or narrowed: its chain was verified then. */
