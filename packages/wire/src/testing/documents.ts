@@ -93,8 +93,9 @@ function oneofMembers(
   taken: ReadonlySet<string>,
 ): fc.Arbitrary<JsonObject> {
   const none = fc.constant<JsonObject>({});
-  if (depth <= 0) return none;
   const { tag, inherited } = oneofOptions(oneof);
+  // What an object around has named cannot be left out, however deep it stands.
+  if (depth <= 0 && !inherited) return none;
   if (tag === "") {
     return fc.oneof(
       none,
