@@ -21,14 +21,16 @@ export async function revocationList(
 ): Promise<JsonValue> {
   const since = readCount(query, "since", Number.MAX_SAFE_INTEGER);
   const pageSize = readCount(query, "page_size", MAX_PAGE_SIZE);
-  const { revocations: logged } = await revocations.listRevocations(
+  const { revocations: logged, nextSequence } = await revocations.listRevocations(
     { afterSequence: BigInt(since), pageSize },
     call.asCaller,
   );
+  // A key that is revoked as a whole has no entry of the text's form; its blocks' entries follow it in the log.
+  const blocks = logged.flatMap(({ entry, sequence }) => (entry === undefined ? [] : [{ entry, sequence }]));
   const list = create(RevocationListSchema, {
-    entries: logged.flatMap(({ entry }) => (entry === undefined ? [] : [entry])),
-    sequences: logged.map(({ sequence }) => sequence),
-    nextSequence: logged.at(-1)?.sequence ?? BigInt(since),
+    entries: blocks.map(({ entry }) => entry),
+    sequences: blocks.map(({ sequence }) => sequence),
+    nextSequence: nextSequence > BigInt(since) ? nextSequence : BigInt(since),
   });
   return encode(RevocationListSchema, list);
 }
