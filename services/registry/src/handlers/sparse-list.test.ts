@@ -34,7 +34,7 @@ it("a list that has to look far answers with what it found, and goes on where it
       pages.push(page.capabilities.map(({ agentId }) => agentId));
       pageToken = page.nextPageToken;
     } while (pageToken !== "");
-    expect(pages).toEqual([["first"], ["last"]]);
+    expect(pages).toEqual([["first"], [], ["last"]]);
     expect(await platform.discovery.resolveCapability({ capabilityId: "z" }, as(BOB))).toMatchObject({
       agentId: "last",
     });

@@ -138,7 +138,7 @@ export async function publishedBy(tx: ReadTx, agentId: string): Promise<Map<stri
 }
 
 /** Capabilities looked at in one statement, and statements of one list: what one call may cost, however few it finds. */
-const WALK = 2_000;
+const WALK = 1_000;
 const MAX_WALKS = 2;
 
 /** What a list found, and where it stopped looking when it stopped early. */
