@@ -217,7 +217,7 @@ function walkBy(filter: CapabilityFilter, rarest: string | undefined) {
 }
 
 /** Keys are counted up to here to find the rarest: beyond it a walk finds a page soon enough. */
-const MAX_COUNTED = 1_000;
+const MAX_COUNTED = 4_000;
 
 async function rarestKey(tx: ReadTx, keys: readonly string[]): Promise<string | undefined> {
   if (keys.length < 2) return keys[0];
