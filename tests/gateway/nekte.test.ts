@@ -1,4 +1,4 @@
-import { holderHeaders, WorkFailure } from "@depute/client";
+import { holderHeaders, WorkFailure, WorkSuspension } from "@depute/client";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { generateKeypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
@@ -30,7 +30,7 @@ beforeAll(async () => {
     ["long"],
   ]);
   await introduce(platform, "other", [["shared", OTHER]]);
-  platform.work("nlp-worker", async (input, { task, progress, partial, signal }) => {
+  platform.work("nlp-worker", async (input, { task, progress, partial, signal, saved }) => {
     switch (task.capabilityId) {
       case "sentiment":
         return { output: { label: "mixed", score: 0.62 }, minimal: "mixed" };
@@ -43,6 +43,10 @@ beforeAll(async () => {
           minimal: "x".repeat(40),
         };
       default:
+    }
+    if (task.description === "suspend") {
+      if (saved === undefined) throw new WorkSuspension("later", { done: 1 });
+      return { output: { saved }, minimal: "done" };
     }
     await progress(1, 2, "half");
     await partial({ so: "far" });
@@ -365,12 +369,49 @@ describe("nekte.task", () => {
     });
   });
 
-  test.each(["nekte.task.status", "nekte.task.cancel"])("%s of nobody's task", async (method) => {
-    expect(await error(nekte(method, { task_id: "never" }))).toMatchObject({
-      code: -32009,
-      message: "TASK_NOT_FOUND",
+  test("that was suspended is resumed from its checkpoint, on the stream that stayed open", async () => {
+    const params = work("suspend");
+    const { id } = params.task;
+    const read = frames(await nekte("nekte.delegate", params, "/nekte/nlp-worker"));
+    while ((await status(id)).status !== "suspended") await new Promise((resolve) => setImmediate(resolve));
+    expect(await status(id)).toMatchObject({ checkpoint_available: true });
+    const budget = { max_tokens: 100, detail_level: "minimal" };
+    expect(await result(nekte("nekte.task.resume", { task_id: id, budget }))).toEqual({
+      task_id: id,
+      status: "running",
+      previous_status: "suspended",
+    });
+    const told = (await read).map((frame) =>
+      frame
+        .replace(/"ms":\d+/, '"ms":1')
+        .split("\n")
+        .slice(1),
+    );
+    expect(told).toEqual([
+      ["event: status_change", `data: {"task_id":"${id}","from":"pending","to":"accepted"}`],
+      ["event: status_change", `data: {"task_id":"${id}","from":"accepted","to":"running"}`],
+      ["event: suspended", `data: {"task_id":"${id}","checkpoint_available":true}`],
+      ["event: resumed", `data: {"task_id":"${id}","from_checkpoint":true}`],
+      [
+        "event: complete",
+        `data: {"task_id":"${id}","out":{"minimal":"done"},"meta":{"ms":1,"tokens_used":1},"status":"completed"}`,
+      ],
+    ]);
+    expect(await error(nekte("nekte.task.resume", { task_id: id }))).toMatchObject({
+      code: -32011,
+      message: "TASK_NOT_RESUMABLE",
     });
   });
+
+  test.each(["nekte.task.status", "nekte.task.cancel", "nekte.task.resume"])(
+    "%s of nobody's task",
+    async (method) => {
+      expect(await error(nekte(method, { task_id: "never" }))).toMatchObject({
+        code: -32009,
+        message: "TASK_NOT_FOUND",
+      });
+    },
+  );
 });
 
 describe("a holder proof", () => {
@@ -433,7 +474,6 @@ describe("bad input", () => {
     ["an unknown method", call("nekte.nothing"), -32601, undefined],
     ["a method that comes later", call("nekte.verify", { task_id: "t" }), -32601, undefined],
     ["another one", call("nekte.context", {}), -32601, undefined],
-    ["another one", call("nekte.task.resume", { task_id: "t" }), -32601, undefined],
     ["another one", call("nekte.introspect", {}), -32601, undefined],
     ["no parameters", call("nekte.discover"), -32602, "/level"],
     ["parameters in an array", call("nekte.discover", [0]), -32602, ""],

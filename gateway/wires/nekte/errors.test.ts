@@ -1,9 +1,10 @@
+import { create } from "@bufbuild/protobuf";
 import { ErrorReasonSchema } from "@depute/contracts/depute/errors/v1/error_reason_pb";
-import { TaskStatus, TaskStatusSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { TaskSchema, TaskStatus, TaskStatusSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { describe, expect, test } from "vitest";
 import { NEKTE, NEKTE_ERRORS, withCode } from "./errors.ts";
-import { STATES, stateOf } from "./states.ts";
+import { STATES, stateBefore, stateOf, stateOfTask } from "./states.ts";
 
 describe("NEKTE's errors", () => {
   test("there is a row for every reason of the vocabulary, in JSON-RPC's own codes or those left to servers", () => {
@@ -58,6 +59,20 @@ describe("NEKTE's states", () => {
     ["SUSPENDED", "suspended"],
   ] as const)("%s is %s", (status, state) => {
     expect(stateOf(TaskStatus[status])).toBe(state);
+  });
+
+  test.each([
+    ["new", "PENDING", 1n, false, "pending"],
+    ["taken", "ACCEPTED", 2n, false, "accepted"],
+    ["taken and estimated", "ACCEPTED", 3n, true, "accepted"],
+    ["waiting again", "PENDING", 4n, false, "running"],
+    ["taken again", "ACCEPTED", 4n, false, "running"],
+    ["suspended", "SUSPENDED", 4n, false, "suspended"],
+  ] as const)("a task that is %s is %s in event %i", (_, name, lastSequence, hasEstimate, state) => {
+    const status = TaskStatus[name];
+    const task = create(TaskSchema, { status, lastSequence, ...(hasEstimate ? { estimate: {} } : {}) });
+    expect(stateOfTask(task)).toBe(state);
+    expect(stateBefore(status, create(TaskSchema, { ...task, lastSequence: lastSequence + 1n }))).toBe(state);
   });
 
   test("a status from a later version is no state that a client could act on", () => {

@@ -2,15 +2,15 @@ import { create, fromJson, type MessageInitShape } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { TaskEventSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { TaskStatus as S } from "@depute/contracts/depute/tasks/v1/task_pb";
-import { DelegateEventSchema } from "@depute/contracts/nekte/v1/nekte_pb";
+import { DelegateEventSchema, TokenBudgetSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, toTimestamp } from "@depute/core";
 import { assertValid } from "@depute/service";
 import { describe, expect, test } from "vitest";
 import { frame } from "../../src/sse.ts";
-import { toDelegateEvent, toError, toSse } from "./events.ts";
+import { toDelegateEvent, toError, toSse, viewAfter } from "./events.ts";
 
 const BEGAN = Date.UTC(2026, 0, 15, 10, 30);
-const VIEW = { taskId: "task-001", budget: undefined, beganMs: BEGAN };
+const VIEW = { taskId: "task-001", budget: undefined, beganMs: BEGAN, wentBack: false };
 const value = (json: Parameters<typeof fromJson>[1]) => fromJson(ValueSchema, json);
 const failure = (reason: string, message: string) => ({ reason, message, retryable: false });
 
@@ -44,7 +44,43 @@ const CASES: [name: string, event: Init, text: string | undefined][] = [
       status: S.PENDING,
       payload: { case: "requeued", value: { cause: failure("LEASE_LOST", "gone"), attempt: 1 } },
     },
-    'event: status_change\ndata: {"task_id":"task-001","from":"running","to":"pending","reason":"LEASE_LOST"}\n',
+    undefined,
+  ],
+  [
+    "it waits for a worker again before it began",
+    {
+      previousStatus: S.ACCEPTED,
+      status: S.PENDING,
+      payload: { case: "requeued", value: { cause: failure("RELEASED", "given back"), attempt: 1 } },
+    },
+    'event: status_change\ndata: {"task_id":"task-001","from":"accepted","to":"running","reason":"RELEASED"}\n',
+  ],
+  [
+    "an overseer wants changes",
+    {
+      previousStatus: S.IN_REVIEW,
+      status: S.PENDING,
+      payload: { case: "changesRequested", value: { comment: "shorter", attempt: 1 } },
+    },
+    undefined,
+  ],
+  [
+    "suspended",
+    {
+      previousStatus: S.RUNNING,
+      status: S.SUSPENDED,
+      payload: { case: "suspended", value: { reason: "later", checkpointAvailable: true, attempt: 1 } },
+    },
+    'event: suspended\ndata: {"task_id":"task-001","checkpoint_available":true}\n',
+  ],
+  [
+    "resumed",
+    {
+      previousStatus: S.SUSPENDED,
+      status: S.PENDING,
+      payload: { case: "resumed", value: { fromCheckpoint: true } },
+    },
+    'event: resumed\ndata: {"task_id":"task-001","from_checkpoint":true}\n',
   ],
   [
     "progress",
@@ -161,6 +197,25 @@ describe("a task's events as NEKTE tells them", () => {
       text === undefined ? undefined : `id: 7\n${text}\n`,
     );
     if (told !== undefined) assertValid(DelegateEventSchema, told);
+  });
+
+  test.each([
+    ["taken", S.PENDING, S.ACCEPTED, { case: "accepted", value: { worker: "w", attempt: 2 } }, undefined],
+    ["begun", S.ACCEPTED, S.RUNNING, { case: "started", value: { attempt: 2 } }, undefined],
+    ["cancelled", S.PENDING, S.CANCELLED, { case: "cancelled", value: { reason: "" } }, "running"],
+  ] as const)("once it waited again, it is running: %s", (_, previousStatus, status, payload, previous) => {
+    const event = create(TaskEventSchema, { sequence: 9n, previousStatus, status, payload });
+    const told = toDelegateEvent(event, { ...VIEW, wentBack: true })?.event;
+    expect(told?.case === "cancelled" ? told.value.previousStatus : told).toBe(previous);
+  });
+
+  test("a resumed task may have another budget from then on", () => {
+    const budget = create(TokenBudgetSchema, { maxTokens: 7, detailLevel: "minimal" });
+    const resumed = (value: { budget?: typeof budget }) =>
+      create(TaskEventSchema, { payload: { case: "resumed", value } });
+    const view = viewAfter(resumed({ budget }), VIEW);
+    expect(view).toMatchObject({ wentBack: true, budget: { maxTokens: 7, detailLevel: "minimal" } });
+    expect(viewAfter(resumed({}), view).budget).toEqual(view.budget);
   });
 
   test("a fault of the stream has no place in the log, and no words of ours", () => {

@@ -13,7 +13,7 @@ import { refusalIn } from "../../src/fault.ts";
 import type { SseEvent } from "../../src/sse.ts";
 import { fittingLevels, type LevelledOutput, toPlain } from "./budget.ts";
 import { codeOf, endCode } from "./errors.ts";
-import { stateOf } from "./states.ts";
+import { type NekteState, stateOf, stateOnceBegun } from "./states.ts";
 
 /** What a task's events are told with. */
 export interface TaskView {
@@ -22,6 +22,21 @@ export interface TaskView {
   readonly budget: TokenBudget | undefined;
   /** Epoch ms of the task's first event. */
   readonly beganMs: number;
+  /** Whether it has waited for a worker again before this event. */
+  readonly wentBack: boolean;
+}
+
+/** The view of the events that follow this one. */
+export function viewAfter({ payload }: TaskEvent, view: TaskView): TaskView {
+  switch (payload.case) {
+    case "requeued":
+    case "changesRequested":
+      return { ...view, wentBack: true };
+    case "resumed":
+      return { ...view, wentBack: true, budget: payload.value.budget ?? view.budget };
+    default:
+      return view;
+  }
 }
 
 type Told = DelegateEvent["event"];
@@ -63,17 +78,25 @@ function tell(event: TaskEvent, view: TaskView): Told | undefined {
     }
     case "cancelled": {
       const { reason } = payload.value;
-      const previousStatus = stateOf(event.previousStatus);
+      const previousStatus = stateIn(view, event.previousStatus);
       return part({
         case: "cancelled",
         value: { taskId, previousStatus, ...(reason === "" ? {} : { reason }) },
       });
     }
+    case "suspended": {
+      const { checkpointAvailable } = payload.value;
+      return part({ case: "suspended", value: { taskId, checkpointAvailable } });
+    }
+    case "resumed": {
+      const { fromCheckpoint } = payload.value;
+      return part({ case: "resumed", value: { taskId, fromCheckpoint } });
+    }
     case "created":
       return undefined;
     default: {
-      const fromStatus = stateOf(event.previousStatus);
-      const toStatus = stateOf(event.status);
+      const fromStatus = stateIn(view, event.previousStatus);
+      const toStatus = stateIn(viewAfter(event, view), event.status);
       if (fromStatus === toStatus) return undefined;
       const reason = payload.case === "requeued" ? payload.value.cause?.reason : undefined;
       return part({
@@ -82,6 +105,10 @@ function tell(event: TaskEvent, view: TaskView): Told | undefined {
       });
     }
   }
+}
+
+function stateIn({ wentBack }: TaskView, status: TaskEvent["status"]): NekteState {
+  return wentBack ? stateOnceBegun(status) : stateOf(status);
 }
 
 type Parts = NonNullable<Parameters<typeof create<typeof DelegateEventSchema>>[1]>["event"];

@@ -8,6 +8,7 @@ import {
   InvokeRequestSchema,
   TaskCancelRequestSchema,
   TaskLifecycleResponseSchema,
+  TaskResumeRequestSchema,
   TaskStatusRequestSchema,
   TaskStatusResultSchema,
   VersionMismatchSchema,
@@ -24,7 +25,7 @@ import { agentCard, PLATFORM_AGENT, PROTOCOL_GUIDE } from "./documents.ts";
 import { NEKTE_ERRORS } from "./errors.ts";
 import { toSse } from "./events.ts";
 import type { NekteMethods } from "./methods.ts";
-import { stateOf } from "./states.ts";
+import { stateOfTask } from "./states.ts";
 
 export interface NekteOptions {
   readonly methods: NekteMethods;
@@ -60,7 +61,6 @@ export function nekteRoutes(options: NekteOptions): HttpRoute[] {
 const MISSING = new Map([
   ["nekte.context", "contexts travel with nekte.delegate only"],
   ["nekte.verify", "results are checked against contracts only"],
-  ["nekte.task.resume", "no task can be suspended"],
   ["nekte.introspect", "read GET /api/protocol-guide instead"],
 ]);
 
@@ -97,13 +97,18 @@ function endpoint({ methods, epochMs }: NekteOptions, agentId: string): JsonRpcE
       return encode(TaskLifecycleResponseSchema, create(TaskLifecycleResponseSchema, done));
     },
 
+    async "nekte.task.resume"(params, call) {
+      const done = await methods.resume(readParams(TaskResumeRequestSchema, params), call);
+      return encode(TaskLifecycleResponseSchema, create(TaskLifecycleResponseSchema, done));
+    },
+
     async "nekte.task.status"(params, call) {
       const request = readParams(TaskStatusRequestSchema, params);
       const task = await methods.status(request, call);
       const { progress, checkpointAvailable } = task;
       const result = create(TaskStatusResultSchema, {
         taskId: request.taskId,
-        status: stateOf(task.status),
+        status: stateOfTask(task),
         checkpointAvailable,
         createdAt: time("createdAt", task.createTime, epochMs),
         updatedAt: time("updatedAt", task.updateTime, epochMs),

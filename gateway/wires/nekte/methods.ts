@@ -11,6 +11,7 @@ import {
   type DiscoverRequest,
   type InvokeRequest,
   type TaskCancelRequest,
+  type TaskResumeRequest,
   type TaskStatusRequest,
 } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, fromTimestamp, newId } from "@depute/core";
@@ -21,8 +22,8 @@ import { renameFields } from "../../src/fault.ts";
 import type { WireCall } from "../../src/wire-call.ts";
 import { type Resolved, resolveLevel } from "./budget.ts";
 import { type Discovery, discover } from "./discover.ts";
-import { elapsedMs, type TaskView, toDelegateEvent, toError } from "./events.ts";
-import { type NekteState, stateOf } from "./states.ts";
+import { elapsedMs, type TaskView, toDelegateEvent, toError, viewAfter } from "./events.ts";
+import { type NekteState, stateBefore, stateOfTask } from "./states.ts";
 
 /** What the methods work with. */
 export interface NekteContext {
@@ -145,7 +146,8 @@ export class NekteMethods {
       });
     });
     const beganMs = first.done === true || first.value.event === undefined ? 0 : timeOf(first.value.event);
-    return tellAll(first, events, { taskId: externalId, budget, beganMs }, after, call.signal);
+    const view = { taskId: externalId, budget, beganMs, wentBack: false };
+    return tellAll(first, events, view, after, call.signal);
   }
 
   /** nekte.task.cancel (NEKTE 4), of a task that the caller knows by its own id. */
@@ -156,7 +158,20 @@ export class NekteMethods {
       call.asCaller,
     );
     if (task === undefined) throw new Error("a task was cancelled and not told of");
-    return { taskId, status: stateOf(task.status), previousStatus: stateOf(previousStatus) };
+    return { taskId, status: stateOfTask(task), previousStatus: stateBefore(previousStatus, task) };
+  }
+
+  /**
+   * nekte.task.resume (NEKTE 5), of a task that the caller knows by its own id. It is running from then on, as NEKTE has
+   * it, also while it waits for a worker.
+   */
+  async resume({ taskId, budget }: TaskResumeRequest, call: WireCall): Promise<Lifecycle> {
+    const { task, previousStatus } = await this.#context.clients.tasks.resumeTask(
+      { externalId: taskId, ...(budget === undefined ? {} : { budget }) },
+      call.asCaller,
+    );
+    if (task === undefined) throw new Error("a task was resumed and not told of");
+    return { taskId, status: stateOfTask(task), previousStatus: stateBefore(previousStatus, task) };
   }
 
   /** nekte.task.status (NEKTE 6), of a task that the caller knows by its own id. */
@@ -180,15 +195,17 @@ type Events = AsyncIterator<{ event?: TaskEvent | undefined }>;
 async function* tellAll(
   first: IteratorResult<{ event?: TaskEvent | undefined }>,
   events: Events,
-  view: TaskView,
+  begun: TaskView,
   after: bigint,
   signal: AbortSignal,
 ): AsyncGenerator<Told, void, undefined> {
+  let view = begun;
   try {
     for (let item = first; item.done !== true; item = await events.next()) {
       const { event } = item.value;
-      if (event === undefined || event.sequence <= after) continue;
-      const told = toDelegateEvent(event, view);
+      if (event === undefined) continue;
+      const told = event.sequence <= after ? undefined : toDelegateEvent(event, view);
+      view = viewAfter(event, view);
       if (told !== undefined) yield { event: told, sequence: event.sequence };
     }
   } catch (thrown) {

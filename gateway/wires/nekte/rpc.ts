@@ -6,7 +6,7 @@ import { PLATFORM_AGENT } from "./documents.ts";
 import { NEKTE, withCode } from "./errors.ts";
 import { toBytes } from "./events.ts";
 import type { NekteMethods } from "./methods.ts";
-import { stateOf } from "./states.ts";
+import { stateOfTask } from "./states.ts";
 
 /**
  * nekte.v1.Nekte as it was published, for all agents. Calls that do not exist yet are left out, and so answer
@@ -45,12 +45,16 @@ export function nekteService(methods: NekteMethods, clock: Clock): Partial<Servi
       return coded(methods.cancel(request, rpcCall(context, clock)));
     },
 
+    async taskResume(request, context) {
+      return coded(methods.resume(request, rpcCall(context, clock)));
+    },
+
     async taskStatus(request, context) {
       const task = await coded(methods.status(request, rpcCall(context, clock)));
       const { progress, checkpointAvailable, createTime, updateTime } = task;
       return {
         taskId: request.taskId,
-        status: stateOf(task.status),
+        status: stateOfTask(task),
         ...(progress === undefined
           ? {}
           : { progressProcessed: progress.processed, progressTotal: progress.total }),
