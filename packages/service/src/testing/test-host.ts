@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { DescService } from "@bufbuild/protobuf";
 import { type CallOptions, type Client, createClient, type Transport } from "@connectrpc/connect";
 import { createBus } from "@depute/bus";
-import { ManualClock, systemTimers } from "@depute/core";
+import { type Clock, ManualClock, systemTimers } from "@depute/core";
 import { createGrpcJsTransport } from "@depute/grpc-js";
 import { commonSettings } from "../common-settings.ts";
 import { hostServices } from "../host.ts";
@@ -13,7 +13,7 @@ import { createLogger } from "../log.ts";
 import type { ServiceModule } from "../module.ts";
 import { readSettings } from "../settings.ts";
 
-export interface TestHostOptions {
+export interface TestHostOptions<Time extends Clock = ManualClock> {
   /** The service under test: it listens, and keeps its files in a folder of the test. */
   module: ServiceModule;
   /** Flags of the service. */
@@ -26,7 +26,8 @@ export interface TestHostOptions {
   principals?: readonly string[];
   /** The folder for its files; one of its own, removed at the end, when absent. */
   dataDir?: string;
-  clock?: ManualClock;
+  /** Its time; a clock that stands still until the test moves it, when absent. */
+  clock?: Time;
   /** Told each line of the log, from warnings up; the log is silent without it. */
   onLog?: (line: string) => void;
   /** Told the keys of wake-ups of a topic. */
@@ -34,8 +35,8 @@ export interface TestHostOptions {
 }
 
 /** A service behind a real socket, and a client that shares no code with it. */
-export interface TestHost {
-  readonly clock: ManualClock;
+export interface TestHost<Time extends Clock = ManualClock> {
+  readonly clock: Time;
   readonly dataDir: string;
   /** Where it listens, e.g. `http://127.0.0.1:40123`; another port after a restart. */
   readonly url: string;
@@ -44,6 +45,8 @@ export interface TestHost {
   client<Desc extends DescService>(service: Desc): Client<Desc>;
   /** Does something while the service does not run, and starts it again on the same files. */
   whileDown<T>(work: () => T | Promise<T>): Promise<T>;
+  /** Stops the service and starts it again on the same files. */
+  restart(): Promise<void>;
   /** Drains and stops the service, and leaves the client open. */
   stopServer(): Promise<void>;
   stop(): Promise<void>;
@@ -52,9 +55,12 @@ export interface TestHost {
 const about = { name: "test" };
 
 /** Starts a service for a test. */
-export async function startTestHost(options: TestHostOptions): Promise<TestHost> {
+export async function startTestHost<Time extends Clock = ManualClock>(
+  options: TestHostOptions<Time>,
+): Promise<TestHost<Time>> {
   const { module, args = [], commonArgs = [], fakes = [], principals = [], onLog, onWake } = options;
-  const clock = options.clock ?? new ManualClock();
+  // Without a clock there is nothing to infer its type from, so that `Time` is `ManualClock`.
+  const clock = options.clock ?? (new ManualClock() as Clock as Time);
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), `depute-${module.name}-`));
   const credentialsFile = join(dataDir, "credentials.json");
   writeFileSync(credentialsFile, JSON.stringify(principals.map(withSecret)));
@@ -105,6 +111,13 @@ export async function startTestHost(options: TestHostOptions): Promise<TestHost>
   };
   let running = await start();
 
+  const whileDown = async <T>(work: () => T | Promise<T>): Promise<T> => {
+    await running.stop();
+    const result = await work();
+    running = await start();
+    return result;
+  };
+
   return {
     clock,
     dataDir,
@@ -115,12 +128,8 @@ export async function startTestHost(options: TestHostOptions): Promise<TestHost>
       return running.transport;
     },
     client: (service) => createClient(service, running.transport),
-    async whileDown(work) {
-      await running.stop();
-      const result = await work();
-      running = await start();
-      return result;
-    },
+    whileDown,
+    restart: () => whileDown(() => {}),
     stopServer: () => running.stopServer(),
     async stop() {
       await running.stop();
