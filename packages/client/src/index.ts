@@ -1,4 +1,4 @@
-export { clientsOver, connectTo, type DeputeClients } from "./clients.ts";
+export { clientsOver, connectTo, type DeputeClients, SERVICES } from "./clients.ts";
 export { type Holder, holderHeaders, holderInterceptor } from "./holder.ts";
 export { type Work, type WorkContext, WorkFailure, type WorkResult, WorkSuspension } from "./work.ts";
 export { startWorker, type Worker, type WorkerOptions } from "./worker.ts";
