@@ -43,18 +43,20 @@ export function checkDraft(draft: TaskDraft): void {
 /**
  * Finds the delegate, the capability and the contract that a draft names.
  *
+ * @param viewer the principal that hands over: an agent that is hidden from it is not found
  * @throws DeputeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, CAPABILITY_AMBIGUOUS, VERSION_MISMATCH, CONTRACT_NOT_FOUND,
  * DEPENDENCY_UNAVAILABLE
  */
 export async function resolveTarget(
   dependencies: Dependencies,
   draft: TaskDraft,
+  viewer: string,
   options: CallOptions,
 ): Promise<Target> {
   const [delegate, contract] = await Promise.all([
     draft.capabilityId === ""
-      ? resolveAgent(dependencies, draft.agentId, options)
-      : resolveCapability(dependencies, draft, options),
+      ? resolveAgent(dependencies, draft.agentId, viewer, options)
+      : resolveCapability(dependencies, draft, viewer, options),
     draft.contractId === ""
       ? undefined
       : dependencies.contracts.getContract({ id: draft.contractId }, options).then((found) => found.contract),
@@ -62,8 +64,8 @@ export async function resolveTarget(
   return { ...delegate, contract };
 }
 
-async function resolveAgent({ agents }: Dependencies, id: string, options: CallOptions) {
-  const { agent } = await agents.getAgent({ id }, options);
+async function resolveAgent({ agents }: Dependencies, id: string, viewer: string, options: CallOptions) {
+  const { agent } = await agents.getAgent({ id, viewer }, options);
   if (agent?.status !== AgentStatus.ACTIVE) {
     throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: id } });
   }
@@ -75,9 +77,14 @@ async function resolveAgent({ agents }: Dependencies, id: string, options: CallO
   };
 }
 
-async function resolveCapability({ discovery }: Dependencies, draft: TaskDraft, options: CallOptions) {
+async function resolveCapability(
+  { discovery }: Dependencies,
+  draft: TaskDraft,
+  viewer: string,
+  options: CallOptions,
+) {
   const { capabilityId, agentId, capabilityHash: hash } = draft;
-  const found = await discovery.resolveCapability({ capabilityId, agentId, hash }, options);
+  const found = await discovery.resolveCapability({ capabilityId, agentId, hash, viewer }, options);
   if (found.capability === undefined) throw new Error("the registry resolved a capability to nothing");
   if (!found.hashMatches) {
     throw new DeputeError(ErrorReason.VERSION_MISMATCH, "the capability has another version now", {
@@ -96,6 +103,7 @@ function overseerOf(agent: Agent): string {
 
 /**
  * Who has to approve the delegate's results. Work for an agent whose overseer is not there is refused: nobody could.
+ * Looked up by the sight of the platform: the delegate chose its overseer, whether or not the delegator sees it.
  *
  * @throws DeputeError AGENT_NOT_FOUND, DEPENDENCY_UNAVAILABLE
  */

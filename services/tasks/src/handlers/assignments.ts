@@ -76,7 +76,10 @@ export async function requireWorkerOf(
   context: HandlerContext,
 ): Promise<void> {
   const caller = await callerOf(tasks, context);
-  const { agent } = await tasks.dependencies.agents.getAgent({ id: agentId }, callOptions(tasks, context));
+  const { agent } = await tasks.dependencies.agents.getAgent(
+    { id: agentId, viewer: caller.principal },
+    callOptions(tasks, context),
+  );
   if (agent?.status !== AgentStatus.ACTIVE) {
     throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: agentId } });
   }

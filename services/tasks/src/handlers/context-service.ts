@@ -80,7 +80,12 @@ async function share(
   const { engine, contextMemory: memory, clock } = tasks;
   const caller = await callerOf(tasks, context);
   const nowMs = clock.now();
-  const record = recordOf(request, caller.principal, await readersOf(tasks, request, context), nowMs);
+  const record = recordOf(
+    request,
+    caller.principal,
+    await readersOf(tasks, request, caller.principal, context),
+    nowMs,
+  );
   return engine.store.write(async (tx) => {
     const known = await findKnown(tx, memory, record);
     if (known !== undefined) return known;
@@ -141,12 +146,13 @@ async function findKnown(tx: ReadTx, memory: ContextMemory, asked: ContextRecord
 async function readersOf(
   tasks: TasksContext,
   { readerAgentIds }: ShareContextRequest,
+  viewer: string,
   context: HandlerContext,
 ): Promise<Reader[]> {
   const options = callOptions(tasks, context);
   return Promise.all(
     [...new Set(readerAgentIds)].map(async (id) => {
-      const { agent } = await tasks.dependencies.agents.getAgent({ id }, options);
+      const { agent } = await tasks.dependencies.agents.getAgent({ id, viewer }, options);
       if (agent?.status !== AgentStatus.ACTIVE) {
         throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: id } });
       }

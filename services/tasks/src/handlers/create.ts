@@ -7,7 +7,8 @@ import { invalid } from "@depute/core";
 import { admit, checkDraft, resolveTarget, resourceOf, type Target } from "../admission.ts";
 import { type CreateRequest, createTask, findCreated } from "../create-task.ts";
 import { draftDigest } from "../digest.ts";
-import { asCaller, callerOf, callOptions, type TasksContext } from "./context.ts";
+import { claimOf, notTheHolder } from "./claim-of-caller.ts";
+import { asCaller, callOptions, type TasksContext } from "./context.ts";
 
 /** The right that a token of a delegator has to grant. */
 export const DELEGATE_RIGHT = { namespace: "depute:tasks", action: "delegate" } as const;
@@ -33,13 +34,15 @@ export async function handOver(
     return engine.store.read((tx) => findCreated(tx, request));
   };
 
-  // A holder proof counts once, so a call asks the tokens service once: for the right, which the target is part of. Only
-  // when there is no such target any more, it asks who calls, for the task may have been created while there was one.
+  // A holder proof counts once, so a call asks the tokens service once: for the right, which the target is part of. Until
+  // then, what the holder of the token sees is what is there. Only when there is no such target, it asks who calls, for
+  // the task may have been created while there was one.
+  const claim = await claimOf(tasks, context);
   let target: Target;
   try {
-    target = await resolveTarget(dependencies, draft, options);
+    target = await resolveTarget(dependencies, draft, claim.principal, options);
   } catch (error) {
-    const known = await knownTo((await callerOf(tasks, context)).principal);
+    const known = await knownTo(await claim.prove());
     if (known !== undefined) return known;
     throw error;
   }
@@ -48,8 +51,9 @@ export async function handOver(
     requiredCapabilities: target.contract.constraints?.requiredCapabilities ?? [],
   };
   const right = { ...DELEGATE_RIGHT, resource: resourceOf(target) };
-  const caller = asCaller(await authority.authorise(context, right, binding));
+  const caller = asCaller(claim.identity ?? (await authority.authorise(context, right, binding)));
   const { principal } = caller;
+  if (principal !== claim.principal) throw notTheHolder();
   const known = await knownTo(principal);
   if (known !== undefined) return known;
   const admitted = await admit(dependencies, draft, target, principal, clock.now(), options);

@@ -31,7 +31,10 @@ export async function getDelegateLimits(tasks: TasksContext, agentId: string, co
 
 async function requireAgent(tasks: TasksContext, id: string, context: HandlerContext): Promise<void> {
   const caller = await callerOf(tasks, context);
-  const { agent } = await tasks.dependencies.agents.getAgent({ id }, callOptions(tasks, context));
+  const { agent } = await tasks.dependencies.agents.getAgent(
+    { id, viewer: caller.principal },
+    callOptions(tasks, context),
+  );
   if (agent !== undefined && caller.mayActFor(agent.principal)) return;
   throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent itself can bound its work");
 }

@@ -92,7 +92,10 @@ export async function listReviews(
   context: HandlerContext,
 ) {
   const caller = await callerOf(tasks, context);
-  const { agent } = await tasks.dependencies.agents.getAgent({ id: agentId }, callOptions(tasks, context));
+  const { agent } = await tasks.dependencies.agents.getAgent(
+    { id: agentId, viewer: caller.principal },
+    callOptions(tasks, context),
+  );
   if (agent === undefined || !caller.mayActFor(agent.principal)) {
     throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the overseer itself can see its reviews");
   }

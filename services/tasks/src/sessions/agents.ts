@@ -27,12 +27,13 @@ export class Agents {
   }
 
   /**
-   * @returns undefined for an agent that is not registered, is removed, or has no key
+   * @param viewer the principal that asks
+   * @returns undefined for an agent that is not registered, is hidden from the viewer, is removed, or has no key
    * @throws DeputeError DEPENDENCY_UNAVAILABLE
    */
-  async find(uri: string, options: CallOptions): Promise<KnownAgent | undefined> {
+  async find(uri: string, viewer: string, options: CallOptions): Promise<KnownAgent | undefined> {
     const id = registeredId(uri);
-    const found = await this.#agents.getAgent({ id }, options).catch(undefinedUnlessKnown);
+    const found = await this.#agents.getAgent({ id, viewer }, options).catch(undefinedUnlessKnown);
     const agent = found?.agent;
     if (agent === undefined || agent.status === AgentStatus.REMOVED) return undefined;
     if (agent.card !== undefined && agent.card.agentId !== uri) return undefined;

@@ -43,9 +43,14 @@ const WATCH_BATCH = 32;
 export function sessionService(sessions: SessionsContext): ServiceImpl<typeof SessionService> {
   const { engine, agents, authority, clock } = sessions;
 
-  /** Agents that a message brings in. */
-  const newcomers = async (uris: readonly string[], context: HandlerContext): Promise<KnownAgent[]> => {
-    const found = await Promise.all(uris.map((uri) => agents.find(uri, ownOptions(context, clock))));
+  /** Agents that a message brings in, as far as the caller sees them. */
+  const newcomers = async (
+    uris: readonly string[],
+    { principal }: Identity,
+    context: HandlerContext,
+  ): Promise<KnownAgent[]> => {
+    const options = ownOptions(context, clock);
+    const found = await Promise.all(uris.map((uri) => agents.find(uri, principal, options)));
     return found.filter((agent) => agent !== undefined);
   };
 
@@ -54,7 +59,11 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       const envelope = required(invitation, "invitation");
       const identity = await authority.identify(context);
       const sender = senderOf(envelope);
-      const known = await newcomers([...new Set([sender, recipientOf(envelope) ?? sender])], context);
+      const known = await newcomers(
+        [...new Set([sender, recipientOf(envelope) ?? sender])],
+        identity,
+        context,
+      );
       requireSpeaker(identity, known.find(({ agentId }) => agentId === sender)?.principal, sender);
       const { session } = await engine.create(envelope, known);
       return { session: viewOf(session) };
@@ -69,7 +78,10 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       if (own !== undefined) requireSpeaker(identity, own, sender);
       const body = envelope.content?.body?.kind;
       const target = body?.case === "delegate" ? [body.value.targetAgent] : [];
-      const { ordinal, state, session } = await engine.append(envelope, await newcomers(target, context));
+      const { ordinal, state, session } = await engine.append(
+        envelope,
+        await newcomers(target, identity, context),
+      );
       return { ordinal, state, lastHash: session.lastHash };
     },
 
@@ -80,7 +92,7 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
 
     async listSessions({ agentId, pageSize: size, pageToken }, context) {
       const identity = await authority.identify(context);
-      const agent = await agents.find(agentId, ownOptions(context, clock));
+      const agent = await agents.find(agentId, identity.principal, ownOptions(context, clock));
       if (agent === undefined) throw agentNotFound(agentId);
       requireSpeaker(identity, agent.principal, agentId);
       const [createMs, sessionId] = decodePageToken(pageToken, { agentId }) ?? [];

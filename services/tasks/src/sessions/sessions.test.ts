@@ -33,6 +33,9 @@ const person = (name: string) => {
 const [ANN, BEN, EVE] = [person("ann"), person("ben"), person("eve")];
 const CAST = [ANN, BEN, EVE];
 
+/** From whom an agent is hidden. */
+const HIDDEN: { agent: string; from: string }[] = [];
+
 /** The registry, as far as sessions ask it: nobody has a score. */
 const registry = defineService({
   name: "registry",
@@ -41,9 +44,11 @@ const registry = defineService({
   start: async () => ({
     routes(router) {
       router.service(AgentService, {
-        getAgent({ id }) {
+        getAgent({ id, viewer }) {
           const found = CAST.find(({ uri }) => uri.endsWith(`/${id}`));
-          if (found === undefined) throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent");
+          const isHidden = HIDDEN.some((pair) => pair.agent === id && pair.from === viewer);
+          if (found === undefined || isHidden)
+            throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent");
           return { agent: { id, principal: found.key, status: AgentStatus.ACTIVE } };
         },
       });
@@ -61,7 +66,10 @@ beforeEach(async () => {
   const fakes = [registry, ...(["tokens", "verifier"] as const).map(nothing)];
   host = await startTestHost({ module: tasks, fakes, clock, principals: CAST.map(({ key }) => key) });
 });
-afterEach(() => host.stop());
+afterEach(() => {
+  HIDDEN.length = 0;
+  return host.stop();
+});
 
 function nothing(name: "tokens" | "verifier") {
   return defineService({
@@ -180,6 +188,16 @@ test("a session is opened once, and repeating that changes nothing", async () =>
   expect(await refusal(api.createSession({ invitation: theirs }, as(BEN.key)))).toBe("SESSION_ID_TAKEN");
   const unknown = message(ANN, "PROPOSE", invitation, newId(), "agent://no.example/x/nobody");
   expect(await refusal(api.createSession({ invitation: unknown }, as(ANN.key)))).toBe("AGENT_NOT_FOUND");
+});
+
+test("an agent that is hidden from the caller can neither be invited nor asked about", async () => {
+  HIDDEN.push({ agent: "ben", from: ANN.key });
+  const api = sessionsOf(host);
+  const hidden = message(ANN, "PROPOSE", invitation, newId(), BEN.uri);
+  expect(await refusal(api.createSession({ invitation: hidden }, as(ANN.key)))).toBe("AGENT_NOT_FOUND");
+  expect(await refusal(api.listSessions({ agentId: BEN.uri }, as(ANN.key)))).toBe("AGENT_NOT_FOUND");
+  const seen = message(EVE, "PROPOSE", invitation, newId(), BEN.uri);
+  await api.createSession({ invitation: seen }, as(EVE.key));
 });
 
 test("of many that append at once each is told the head until all are in, and every watcher sees one order", async () => {

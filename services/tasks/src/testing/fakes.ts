@@ -33,9 +33,18 @@ export const CONTRACT = "ct_0123456789ab";
 
 const json = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
 
+/** An agent of the registry's. */
+export interface FakeAgent {
+  readonly principal: string;
+  readonly active: boolean;
+  overseer?: string;
+  /** Who sees it beside its principal; everybody when absent. */
+  readonly visibleTo?: readonly string[];
+}
+
 /** The services that tasks asks, as far as it asks them. A schema is `{"type": ...}`; a token is a word. */
 export class Fakes {
-  readonly agents = new Map<string, { principal: string; active: boolean; overseer?: string }>([
+  readonly agents = new Map<string, FakeAgent>([
     ["worker", { principal: "", active: true }],
     ["bob", { principal: BOB, active: true }],
     ["gone", { principal: "", active: false }],
@@ -81,10 +90,10 @@ export class Fakes {
   }
 
   #registry(router: ConnectRouter): void {
-    router.rpc(AgentService.method.getAgent, ({ id }) => {
+    router.rpc(AgentService.method.getAgent, ({ id, viewer }) => {
       this.#present("registry");
       const agent = this.agents.get(id);
-      if (agent === undefined) {
+      if (agent === undefined || !sees(viewer, agent)) {
         throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: id } });
       }
       const status = agent.active ? AgentStatus.ACTIVE : AgentStatus.REMOVED;
@@ -92,10 +101,11 @@ export class Fakes {
       const manifest = agent.overseer === undefined ? {} : { manifest: { id, overseer } };
       return { agent: { id, principal: agent.principal, status, ...manifest } };
     });
-    router.rpc(DiscoveryService.method.resolveCapability, ({ capabilityId, hash }) => {
+    router.rpc(DiscoveryService.method.resolveCapability, ({ capabilityId, hash, viewer }) => {
       this.#present("registry");
       const found = this.capabilities.get(capabilityId);
-      if (found === undefined) {
+      const agent = found && this.agents.get(found.agentId);
+      if (found === undefined || (agent !== undefined && !sees(viewer, agent))) {
         throw new DeputeError(ErrorReason.CAPABILITY_NOT_FOUND, "no such capability", {
           metadata: { capability: capabilityId },
         });
@@ -183,4 +193,10 @@ export class Fakes {
       return { method: VerificationMethod.SCHEMA_MATCH, result: this.verdict };
     });
   }
+}
+
+/** Nobody named is the platform itself, which sees all. */
+function sees(viewer: string, { principal, visibleTo }: FakeAgent): boolean {
+  if (viewer === "" || viewer === "local" || visibleTo === undefined) return true;
+  return viewer === principal || visibleTo.includes(viewer);
 }
