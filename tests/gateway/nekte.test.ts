@@ -1,3 +1,6 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { holderHeaders, WorkFailure, WorkSuspension } from "@depute/client";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { generateKeypair } from "@depute/dct";
@@ -30,7 +33,7 @@ beforeAll(async () => {
     ["long"],
   ]);
   await introduce(platform, "other", [["shared", OTHER]]);
-  platform.work("nlp-worker", async (input, { task, progress, partial, signal, saved }) => {
+  platform.work("nlp-worker", async (input, { task, progress, partial, signal, saved, contexts }) => {
     switch (task.capabilityId) {
       case "sentiment":
         return { output: { label: "mixed", score: 0.62 }, minimal: "mixed" };
@@ -56,11 +59,17 @@ beforeAll(async () => {
         signal.addEventListener("abort", () => resolve(), { once: true });
       });
     }
-    return { output: { got: input }, minimal: "done" };
+    return { output: { got: contexts.length === 0 ? input : dataOf(contexts) }, minimal: "done" };
   });
   platform.work("other", async (input) => ({ output: { other: input } }));
 });
 afterAll(() => platform.stop());
+
+/** What came along with the work. */
+function dataOf(contexts: readonly { envelope?: { data: Uint8Array } | undefined }[]) {
+  const [data] = contexts.map(({ envelope }) => new TextDecoder().decode(envelope?.data));
+  return JSON.parse(data ?? "null");
+}
 
 const nekte = (method: string, params?: unknown, path = "/nekte") =>
   platform.post(path, call(method, params));
@@ -71,6 +80,14 @@ function work(desc = "x", more: object = {}) {
   return {
     task: { id: `task-${++made}`, desc, timeout_ms: 20_000, ...more },
     context: { data: { reviews: 3 }, ...CONTEXT },
+  };
+}
+
+/** The same work with a context that may be persisted. */
+function lasting<Params extends ReturnType<typeof work>>(params: Params): Params {
+  return {
+    ...params,
+    context: { ...params.context, permissions: { ...CONTEXT.permissions, persist: true } },
   };
 }
 
@@ -319,10 +336,152 @@ describe("nekte.delegate", () => {
     expect(await countTasks()).toBe(before);
   });
 
+  test.each([true, false])("a context is the input only where it may be persisted (%s)", async (persist) => {
+    const params = work();
+    const permissions = { ...CONTEXT.permissions, persist };
+    const context = { ...params.context, permissions };
+    const stream = await frames(await nekte("nekte.delegate", { ...params, context }, "/nekte/nlp-worker"));
+    expect(stream.at(-1)).toContain('"compact":{"got":{"reviews":3}}');
+    const { task } = await platform.clients.tasks.getTask({
+      name: { case: "externalId", value: params.task.id },
+    });
+    expect(task?.input !== undefined).toBe(persist);
+  });
+
+  test("a context that may not be persisted never reaches the disk", async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), "depute-context-"));
+    const other = await startPlatform(["--data-dir", dataDir]);
+    try {
+      await introduce(other, "helper");
+      other.work("helper", async (_, { contexts }) => ({ output: { length: dataOf(contexts).note.length } }));
+      const params = { ...work("count it"), context: { ...CONTEXT, data: { note: "between us" } } };
+      const stream = await frames(await other.post("/nekte/helper", call("nekte.delegate", params)));
+      expect(stream.at(-1)).toContain('"compact":{"length":10}');
+      const written = readdirSync(dataDir, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map(({ parentPath, name }) => readFileSync(join(parentPath, name), "latin1"))
+        .join("");
+      expect(written).toContain("count it");
+      expect(written).not.toContain("between us");
+    } finally {
+      await other.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+
+  test("is taken up again after its context is gone by who has seen an event of it", async () => {
+    const params = work("wait");
+    const { id } = params.task;
+    const context = { ...params.context, id: `context of ${id}`, ttl_s: 1 };
+    const post = (headers?: Record<string, string>) =>
+      platform.post("/nekte/nlp-worker", call("nekte.delegate", { ...params, context }), headers);
+    await frames(await post(), "event: partial");
+    const request = call("nekte.context", { action: "request", envelope: { id: context.id } });
+    while ((await json(platform.post("/nekte", request))).result?.status !== "not_found");
+    expect(await error(post())).toMatchObject({ code: -32602, data: { reason: "TASK_ID_TAKEN" } });
+    const again = frames(await post({ "last-event-id": "4" }));
+    held.get(id)?.();
+    expect((await again).map((frame) => frame.split("\n", 2))).toEqual([
+      ["id: 5", "event: partial"],
+      ["id: 6", "event: complete"],
+    ]);
+  });
+
+  test("names a context that was shared before", async () => {
+    const shared = { data: { shared: true }, ...CONTEXT, id: "mine" };
+    await result(nekte("nekte.context", { envelope: shared }));
+    for (const data of [null, {}]) {
+      const context = { ...CONTEXT, id: "mine", data, compression: "reference" };
+      const params = { ...work(), context };
+      const stream = await frames(await nekte("nekte.delegate", params, "/nekte/nlp-worker"));
+      expect(stream.at(-1)).toContain('"compact":{"got":{"shared":true}}');
+    }
+    const none = { ...work(), context: { ...CONTEXT, id: "none", data: null, compression: "reference" } };
+    expect(await error(nekte("nekte.delegate", none, "/nekte/nlp-worker"))).toMatchObject({
+      code: -32053,
+      data: { reason: "CONTEXT_NOT_FOUND" },
+    });
+  });
+
   test("at /nekte needs an agent of the settings", async () => {
     const refused = await error(nekte("nekte.delegate", work()));
     expect(refused).toMatchObject({ code: -32053, data: { reason: "AGENT_NOT_FOUND" } });
     expect(refused.data.detail).toContain("DEPUTE_NEKTE_DEFAULT_AGENT");
+  });
+});
+
+describe("nekte.context", () => {
+  const DATA = { user_preferences: { lang: "en", tone: "formal" } };
+  const share = (more: object = {}, path?: string) =>
+    nekte("nekte.context", { envelope: { data: DATA, ...CONTEXT, ...more } }, path);
+  const named = (action: string, id: string, more: object = {}) =>
+    nekte("nekte.context", { action, envelope: { id, ...more } });
+
+  test.each([true, false])("is shared, read and taken back (persist: %s)", async (persist) => {
+    const permissions = { ...CONTEXT.permissions, persist };
+    const { id, ...rest } = await result(share({ permissions }));
+    expect(rest).toEqual({ status: "stored" });
+    expect(id).toMatch(/^[0-9a-f-]{36}$/);
+    expect(await result(named("request", id))).toEqual({ id, data: DATA, permissions, ttl_s: 3600 });
+    expect(await result(named("revoke", id))).toEqual({ id, status: "revoked" });
+    expect(await error(named("request", id))).toMatchObject({ code: -32004, message: "CONTEXT_EXPIRED" });
+  });
+
+  test("has the caller's own id, also one that looks like the server's", async () => {
+    for (const id of ["own", crypto.randomUUID()]) {
+      expect(await result(share({ id }))).toEqual({ id, status: "stored" });
+      expect(await result(share({ id }))).toEqual({ id, status: "stored" });
+      expect(await result(named("request", id))).toMatchObject({ id, data: DATA });
+      expect(await error(share({ id, ttl_s: 1 }))).toMatchObject({
+        code: -32602,
+        data: { reason: "CONTEXT_ID_TAKEN" },
+      });
+    }
+  });
+
+  test("is for the capabilities of its scope", async () => {
+    const { id } = await result(share({ scope: ["sentiment", "summarize"] }));
+    expect(await result(named("request", id, { scope: ["sentiment"] }))).toMatchObject({ data: DATA });
+    for (const more of [{}, { scope: ["shared"] }]) {
+      expect(await error(named("request", id, more))).toMatchObject({ code: -32005 });
+    }
+  });
+
+  test.each(["request", "revoke"])("%s of what is not there says so", async (action) => {
+    for (const id of ["never", crypto.randomUUID()]) {
+      expect(await result(named(action, id))).toEqual({ id, status: "not_found" });
+    }
+    expect(await error(nekte("nekte.context", { action, envelope: {} }))).toMatchObject({ code: -32602 });
+  });
+
+  test("is the caller's, and the addressed agent's", async () => {
+    const holder = () => ({ engine, keypair: generateKeypair(engine), publicUrl: platform.url });
+    const [alice, eve, bob] = [holder(), holder(), holder()];
+    await introduce(platform, "reader", [], bob.keypair.principal.id);
+    const ask = (by: ReturnType<typeof holder>, params: object, path = "/nekte") =>
+      result(platform.post(path, call("nekte.context", params), holderHeaders(by, path)));
+    const { id } = await ask(alice, { envelope: { data: DATA, ...CONTEXT } }, "/nekte/reader");
+    const request = { action: "request", envelope: { id } };
+    expect(await ask(bob, request)).toMatchObject({ data: DATA });
+    expect(await ask(eve, request)).toEqual({ id, status: "not_found" });
+    const context = { ...CONTEXT, id, data: null, compression: "reference" };
+    const path = "/nekte/nlp-worker";
+    const post = (by: ReturnType<typeof holder>) =>
+      platform.post(path, call("nekte.delegate", { ...work(), context }), holderHeaders(by, path));
+    expect((await frames(await post(alice))).at(-1)).toContain('{"got":{"user_preferences"');
+    // A reader may not forward it.
+    expect(await error(post(bob))).toMatchObject({ code: -32005 });
+    expect(await error(post(eve))).toMatchObject({ data: { reason: "CONTEXT_NOT_FOUND" } });
+  });
+
+  test.each([
+    ["no envelope", {}, "/envelope"],
+    ["another action", { action: "steal", envelope: { data: 1, ...CONTEXT } }, "/action"],
+    ["no time", { envelope: { data: 1, permissions: CONTEXT.permissions } }, "/envelope/ttl_s"],
+    ["too long a time", { envelope: { data: 1, ...CONTEXT, ttl_s: 2_592_001 } }, "/envelope/ttl_s"],
+  ])("%s is refused", async (_, params, path) => {
+    const refused = await error(nekte("nekte.context", params));
+    expect(refused).toMatchObject({ code: -32602, data: { violations: [{ path }] } });
   });
 });
 
@@ -421,7 +580,7 @@ describe("a holder proof", () => {
 
   test("makes its key the delegator, and counts for one call of the wire", async () => {
     const [alice, eve] = [holder(), holder()];
-    const params = work("wait");
+    const params = lasting(work("wait"));
     const { id } = params.task;
     const stream = frames(await post(alice, "nekte.delegate", params));
     while (!held.has(id)) await new Promise((resolve) => setImmediate(resolve));
@@ -437,6 +596,15 @@ describe("a holder proof", () => {
       )
       .then(({ tasks: [task] }) => ({ task }));
     expect(task).toMatchObject({ externalId: id, delegator: alice.keypair.principal.id });
+  });
+
+  test("is not enough for a context that may not be persisted: it is shared before", async () => {
+    const before = await countTasks();
+    expect(await error(post(holder(), "nekte.delegate", work()))).toMatchObject({
+      code: -32602,
+      data: { violations: [{ path: "/context/permissions/persist" }] },
+    });
+    expect(await countTasks()).toBe(before);
   });
 
   test("is enough for what looks things up besides: a discovery, an outdated hash", async () => {
@@ -473,7 +641,6 @@ describe("bad input", () => {
     ["malformed JSON", "{", -32700, undefined],
     ["an unknown method", call("nekte.nothing"), -32601, undefined],
     ["a method that comes later", call("nekte.verify", { task_id: "t" }), -32601, undefined],
-    ["another one", call("nekte.context", {}), -32601, undefined],
     ["another one", call("nekte.introspect", {}), -32601, undefined],
     ["no parameters", call("nekte.discover"), -32602, "/level"],
     ["parameters in an array", call("nekte.discover", [0]), -32602, ""],

@@ -12,12 +12,14 @@ let platform: TestPlatform;
 beforeAll(async () => {
   platform = await startPlatform(["--nekte-default-agent", "worker"]);
   await introduce(platform, "worker", [["sentiment", { type: "object", required: ["text"] }], ["waits"]]);
-  platform.work("worker", async (input, { task, progress, signal }) => {
+  platform.work("worker", async (input, { task, progress, signal, contexts }) => {
     if (task.capabilityId === "waits" || task.description === "wait") {
       await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
     }
     await progress(1, 2, "half");
-    return { output: { got: input } };
+    const [context] = contexts;
+    const data = context && JSON.parse(new TextDecoder().decode(context.envelope?.data));
+    return { output: { got: data ?? input } };
   });
 });
 afterAll(() => platform.stop());
@@ -209,6 +211,22 @@ describe("nekte.v1.Nekte as it was published", () => {
     }
   });
 
+  test("Context shares, reads and takes back", async () => {
+    const envelope = { id: "c1", data: bytes({ a: 1 }), permissions: {}, ttlS: 60 };
+    expect(await nekte().context({ envelope })).toMatchObject({ id: "c1", status: "stored" });
+    const read = await nekte().context({ action: "request", envelope });
+    expect(read).toMatchObject({ id: "c1", envelope: { id: "c1", ttlS: 60 } });
+    expect(new TextDecoder().decode(read.envelope?.data)).toBe('{"a":1}');
+    expect(await nekte().context({ action: "revoke", envelope })).toMatchObject({
+      id: "c1",
+      status: "revoked",
+    });
+    expect(await refusal(nekte().context({ action: "request", envelope }))).toMatchObject({
+      code: Code.FailedPrecondition,
+      metadata: { nekte_code: "-32004" },
+    });
+  });
+
   test("a refusal has its status and the family's code", async () => {
     expect(await refusal(nekte().taskStatus({ taskId: "never" }))).toMatchObject({
       code: Code.NotFound,
@@ -241,8 +259,7 @@ describe("nekte.v1.Nekte as it was published", () => {
 
   test("calls that come later are not implemented", async () => {
     const task = { taskId: "g1" };
-    const envelope = { data: bytes(1), permissions: {}, ttlS: 1 };
-    for (const answer of [nekte().context({ envelope }), nekte().verify({ ...task, checks: ["hash"] })]) {
+    for (const answer of [nekte().verify({ ...task, checks: ["hash"] })]) {
       expect(await refusal(answer)).toMatchObject({ code: Code.Unimplemented, reason: "UNKNOWN_METHOD" });
     }
   });

@@ -28,7 +28,7 @@ export async function delegateOverNekte(
       timeout_ms: 60_000,
       budget: { max_tokens: 500, detail_level: "compact" },
     },
-    context: { data: { texts }, permissions: { forward: false, persist: false, derive: true }, ttl_s: 3600 },
+    context: { data: { texts }, permissions: { forward: false, persist: true, derive: true }, ttl_s: 3600 },
   });
   for await (const { event, data } of events(stream)) {
     if (event === "progress")

@@ -2,6 +2,9 @@ import { create } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import {
   type CapabilityFull,
+  ContextEnvelopeSchema,
+  ContextRequestSchema,
+  ContextResponseSchema,
   DelegateRequestSchema,
   DiscoverRequestSchema,
   DiscoverResultSchema,
@@ -59,7 +62,6 @@ export function nekteRoutes(options: NekteOptions): HttpRoute[] {
 }
 
 const MISSING = new Map([
-  ["nekte.context", "contexts travel with nekte.delegate only"],
   ["nekte.verify", "results are checked against contracts only"],
   ["nekte.introspect", "read GET /api/protocol-guide instead"],
 ]);
@@ -90,6 +92,14 @@ function endpoint({ methods, epochMs }: NekteOptions, agentId: string): JsonRpcE
       const after = readLastEventId(call);
       const request = readParams(DelegateRequestSchema, params);
       return new EventStream(toEvents(await methods.delegate(agentId, request, after, call)));
+    },
+
+    async "nekte.context"(params, call) {
+      const request = readParams(ContextRequestSchema, named(params));
+      const answer = await methods.context(agentId, request, call);
+      // What was asked for is answered as it is.
+      if (answer.envelope !== undefined) return encode(ContextEnvelopeSchema, answer.envelope);
+      return encode(ContextResponseSchema, answer);
     },
 
     async "nekte.task.cancel"(params, call) {
@@ -125,6 +135,20 @@ function endpoint({ methods, epochMs }: NekteOptions, agentId: string): JsonRpcE
     streaming: STREAMING,
     missing: MISSING,
   };
+}
+
+/** What an envelope has to have by its contract, and says nothing of where it only names a context. */
+const UNSAID = { data: null, permissions: { forward: false, persist: false, derive: false }, ttl_s: 1 };
+
+/** The parameters of nekte.context; an envelope that names a context may hold its id alone. */
+function named(params: unknown): unknown {
+  if (!isObject(params) || !isObject(params.envelope)) return params;
+  if (params.action !== "request" && params.action !== "revoke") return params;
+  return { ...params, envelope: { ...UNSAID, ...params.envelope } };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 async function* toEvents(told: Awaited<ReturnType<NekteMethods["delegate"]>>) {

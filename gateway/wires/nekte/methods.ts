@@ -4,7 +4,8 @@ import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb"
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import {
   type CapabilityFull,
-  type ContextEnvelope,
+  type ContextRequest,
+  type ContextResponse,
   type DelegateEvent,
   DelegateEventSchema,
   type DelegateRequest,
@@ -21,6 +22,7 @@ import type { Clients } from "../../src/clients.ts";
 import { renameFields } from "../../src/fault.ts";
 import type { WireCall } from "../../src/wire-call.ts";
 import { type Resolved, resolveLevel } from "./budget.ts";
+import { answerContext, contextOf, isForMemory } from "./contexts.ts";
 import { type Discovery, discover } from "./discover.ts";
 import { elapsedMs, type TaskView, toDelegateEvent, toError, viewAfter } from "./events.ts";
 import { type NekteState, stateBefore, stateOfTask } from "./states.ts";
@@ -126,20 +128,30 @@ export class NekteMethods {
     const { id: externalId, desc: description, timeoutMs, budget } = task;
     const delegate = agentId || defaultAgent;
     if (delegate === "") throw noAgent();
-    checkScope(context);
+    const contextId = await contextOf(clients, request, call);
     const draft = {
       externalId,
       agentId: delegate,
       description,
       limits: { total: toDuration(timeoutMs) },
       ...(budget === undefined ? {} : { budget }),
-      ...(context === undefined ? {} : { input: readJson(context.data, "/context/data") }),
+      ...(contextId === undefined ? {} : { contextIds: [contextId] }),
+      ...(context === undefined || contextId !== undefined
+        ? {}
+        : { input: readJson(context.data, "/context/data") }),
     };
     const stream = clients.tasks.delegateTask({ requestId: newId(), draft }, call.asCaller);
-    const events = stream[Symbol.asyncIterator]();
-    const first = await events.next().catch((thrown: unknown) => {
+    let events: Events = stream[Symbol.asyncIterator]();
+    const first = await events.next().catch(async (thrown: unknown) => {
+      const taken = reasonOf(thrown) === ErrorReason.TASK_ID_TAKEN;
+      const known = taken && after > 0n ? await this.#sameButContext(request, delegate, call) : undefined;
+      if (known !== undefined) {
+        events = clients.tasks.watchTask({ taskId: known }, call.asCaller)[Symbol.asyncIterator]();
+        return events.next();
+      }
       throw renameFields(thrown, {
         "draft.input": "/context/data",
+        "draft.context_ids": "/context",
         "draft.external_id": "/task/id",
         "draft.description": "/task/desc",
         "draft.limits.total": "/task/timeout_ms",
@@ -148,6 +160,27 @@ export class NekteMethods {
     const beganMs = first.done === true || first.value.event === undefined ? 0 : timeOf(first.value.event);
     const view = { taskId: externalId, budget, beganMs, wentBack: false };
     return tellAll(first, events, view, after, call.signal);
+  }
+
+  /**
+   * The id of the task that a caller takes up again whose context is gone with its time or its process, and can be compared
+   * no more. Only who has seen an event of it takes it up like that.
+   */
+  async #sameButContext({ task, context }: DelegateRequest, agentId: string, call: WireCall) {
+    if (task === undefined || context === undefined || !isForMemory(context)) return undefined;
+    const name = { case: "externalId", value: task.id } as const;
+    const { task: known } = await this.#context.clients.tasks.getTask({ name }, call.asCaller);
+    const isSame =
+      known?.agentId === agentId &&
+      known.capabilityId === "" &&
+      known.description === task.desc &&
+      known.input === undefined;
+    return isSame ? known.id : undefined;
+  }
+
+  /** nekte.context (NEKTE 7). */
+  context(agentId: string, request: ContextRequest, call: WireCall): Promise<ContextResponse> {
+    return answerContext(this.#context.clients, agentId, request, call);
   }
 
   /** nekte.task.cancel (NEKTE 4), of a task that the caller knows by its own id. */
@@ -246,23 +279,6 @@ function noAgent(): DeputeError {
     ErrorReason.AGENT_NOT_FOUND,
     "no agent is named: post to /nekte/{agent}, or let DEPUTE_NEKTE_DEFAULT_AGENT name one",
     { metadata: { agent: "" } },
-  );
-}
-
-/**
- * Holds a context to its scope (NEKTE 7). Depute's choice: free work runs no capability, so no scope holds it.
- *
- * @throws DeputeError CONTEXT_PERMISSION_DENIED
- */
-function checkScope(context: ContextEnvelope | undefined): void {
-  if (context?.scope === undefined) return;
-  throw new DeputeError(
-    ErrorReason.CONTEXT_PERMISSION_DENIED,
-    "the context is for certain capabilities only, and work that is described in words is none of them",
-    {
-      metadata: { capability: "" },
-      violations: [{ field: "/context/scope", description: "does not hold the work" }],
-    },
   );
 }
 

@@ -41,6 +41,10 @@ export function nekteService(methods: NekteMethods, clock: Clock): Partial<Servi
       for await (const { event } of told) yield event;
     },
 
+    async context(request, context) {
+      return coded(methods.context(all, request, rpcCall(context, clock)));
+    },
+
     async taskCancel(request, context) {
       return coded(methods.cancel(request, rpcCall(context, clock)));
     },
