@@ -11,6 +11,7 @@ import { openStore } from "@depute/store";
 import { AuditLog } from "./audit-log.ts";
 import { BlockNotes } from "./block-notes.ts";
 import { CheckpointFile } from "./checkpoint-file.ts";
+import { ContractLineages } from "./contract-lineages.ts";
 import { DelegationLog } from "./delegation-log.ts";
 import { openEngine } from "./engine.ts";
 import { delegationService } from "./handlers/delegation-service.ts";
@@ -130,6 +131,7 @@ export const tokens = defineService({
       seen,
       audit,
       notes,
+      lineages: new ContractLineages(deps.connect("verifier")),
       look: () => reader.look(),
       verifier: root,
       maxLifetimeMs: settings.tokenMaxLifetime,

@@ -22,6 +22,7 @@ import {
   rightfulRevokers,
   type SessionGrant,
   type SignedJSONToken,
+  type SubContractRule,
   type TokenInput,
   type VerificationContext,
   type VerifiedBlock,
@@ -31,6 +32,7 @@ import {
 } from "@depute/dct";
 import type { AuditLog } from "./audit-log.ts";
 import type { BlockNotes } from "./block-notes.ts";
+import type { ChainContracts, ContractLineages } from "./contract-lineages.ts";
 import { HolderProofs } from "./holder-proofs.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import type { RevocationState } from "./revocation-state.ts";
@@ -53,6 +55,7 @@ interface JudgeOptions {
   seen: SeenProofs;
   audit: AuditLog;
   notes: BlockNotes;
+  lineages: ContractLineages;
   /** Looks at the revocation log now. Throws when it cannot be read. */
   look(): Promise<void>;
   /** Signs the terms of sessions: the platform's root. */
@@ -65,6 +68,9 @@ interface JudgeOptions {
 
 /** A session that was opened, or why none was. */
 export type SessionResult = { ok: true; grant: SessionGrant } | { ok: false; denial: DenialReason };
+
+/** Of a chain that nobody presents. */
+const BEARER = { holder: "bearer", spentMicrocents: 0 } as const;
 
 /** What is asked of a chain where nobody presents it: nothing by itself. */
 type Question = Pick<VerificationContext, "request" | "contractId" | "requiredCapabilities">;
@@ -106,8 +112,9 @@ export class Judge {
     const minSequence = Number(request.minRevocationSequence);
     if (state.sequence < minSequence) await this.#look();
     const isBehind = state.sequence < minSequence;
+    const contracts = this.#options.lineages.ofChain();
     const context: VerificationContext = {
-      ...this.#context(now, isBehind),
+      ...this.#context(now, contracts, isBehind),
       holder: isBearer ? "bearer" : presentation,
       spentMicrocents: Number(request.spentMicrocents),
       requiredCapabilities: request.requiredCapabilities,
@@ -115,7 +122,8 @@ export class Judge {
       ...(request.contractId !== "" && { contractId: request.contractId }),
     };
     const place = { target: request.proof?.target ?? "", tenant: request.tenant };
-    const result = await this.#withStore(this.#verify(input, context), input, context, place);
+    const decided = await this.#decide(input, context, contracts);
+    const result = await this.#withStore(decided, input, context, place);
     const token = result.ok ? result.token : parsed(input);
     const proof = result.ok
       ? result.proof
@@ -166,7 +174,7 @@ export class Judge {
     const { audit, clock, engine, verifier } = this.#options;
     audit.assertRoom();
     const now = clock.now();
-    const checked = token === undefined ? undefined : this.check(token);
+    const checked = token === undefined ? undefined : await this.check(token);
     const expected = {
       ...{ htm, htu: expectedTarget(jwt, target), opens: audience, now },
       ...(token !== undefined && { token }),
@@ -202,15 +210,11 @@ export class Judge {
   }
 
   /** Whether a chain is sound now and answers a question, where nobody presents it. */
-  check(input: TokenInput, question: Question = {}): VerifyResult {
-    const { clock } = this.#options;
-    const context = this.#context(clock.now());
-    const result = this.#verify(input, {
-      ...context,
-      holder: "bearer",
-      spentMicrocents: 0,
-      ...question,
-    });
+  async check(input: TokenInput, question: Question = {}): Promise<VerifyResult> {
+    const { clock, lineages } = this.#options;
+    const contracts = lineages.ofChain();
+    const context = { ...this.#context(clock.now(), contracts), ...BEARER, ...question };
+    const result = await this.#decide(input, context, contracts);
     const denial = result.ok ? this.lastLook(result.token, result.blocks) : undefined;
     return denial === undefined ? result : { ok: false, denial };
   }
@@ -219,25 +223,56 @@ export class Judge {
    * The blocks of a chain whose signatures hold and whose blocks narrow, revoked and expired or not; what it proves is
    * who may revoke what.
    */
-  provenChain(input: TokenInput): { ok: true; blocks: Block[] } | { ok: false; denial: DenialReason } {
+  async provenChain(
+    input: TokenInput,
+  ): Promise<{ ok: true; blocks: Block[] } | { ok: false; denial: DenialReason }> {
     const { clock, engine } = this.#options;
-    const context = { ...this.#context(clock.now()), revocations: { isRevoked: () => false } };
-    const result = this.#verify(input, { ...context, holder: "bearer", spentMicrocents: 0 });
+    const result = await this.#decideUnrevoked(input, clock.now());
     if (!result.ok && !chainHolds(result.denial)) return result;
     const token = result.ok ? result.token : parsed(input);
     return { ok: true, blocks: token === undefined ? [] : blocksOf(engine, token) };
   }
 
   /** The blocks of a chain that holds, or would if it were neither revoked nor expired, with their limits. */
-  provenLevels(
+  async provenLevels(
     input: TokenInput,
-  ): { ok: true; blocks: VerifiedBlock[] } | { ok: false; denial: DenialReason } {
+  ): Promise<{ ok: true; blocks: VerifiedBlock[] } | { ok: false; denial: DenialReason }> {
     const { clock } = this.#options;
     const token = parsed(input);
     // At the moment in which it was issued no sound token is over.
     const now = parseTime(token?.authority.issuedAt ?? "") ?? clock.now();
-    const context = { ...this.#context(now), revocations: { isRevoked: () => false } };
-    return this.#verify(input, { ...context, holder: "bearer", spentMicrocents: 0 });
+    return this.#decideUnrevoked(input, now);
+  }
+
+  /** The rule for a chain that is about to be made: the contracts along it are then known, if the verifier answers. */
+  async subContractsOf(blocks: readonly { readonly contractId: string }[]): Promise<SubContractRule> {
+    const contracts = this.#options.lineages.ofChain();
+    await contracts.learn(blocks);
+    return contracts.isPart;
+  }
+
+  #decideUnrevoked(input: TokenInput, now: number): Promise<VerifyResult> {
+    const contracts = this.#options.lineages.ofChain();
+    const revocations = { isRevoked: () => false };
+    return this.#decide(input, { ...this.#context(now, contracts), ...BEARER, revocations }, contracts);
+  }
+
+  /**
+   * Verifies, and asks the verifier where the chain goes on in another contract whose lineage is not known here. The
+   * signatures hold by then, so that nobody makes it ask with tokens that he made up.
+   */
+  async #decide(
+    input: TokenInput,
+    context: VerificationContext,
+    contracts: ChainContracts,
+  ): Promise<VerifyResult> {
+    const result = this.#verify(input, context);
+    if (result.ok || !contracts.isUnsure) return result;
+    const token = parsed(input);
+    if (token === undefined) return result;
+    if (await contracts.learn([token.authority, ...token.attenuations])) return this.#verify(input, context);
+    const { type, detail = "" } = result.denial;
+    return { ok: false, denial: { type, detail: `${detail}: the verifier does not answer` } };
   }
 
   /**
@@ -286,12 +321,13 @@ export class Judge {
 
   #context(
     now: number,
+    { isPart: subContract }: ChainContracts,
     isBehind = false,
-  ): Pick<VerificationContext, "trustedRoots" | "revocations" | "now" | "maxLifetimeMs" | "clockSkewMs"> {
+  ): Omit<VerificationContext, "holder" | "spentMicrocents"> {
     const { trustedRoots, state, maxLifetimeMs, clockSkewMs } = this.#options;
     const isRevoked = (id: string, rightful: readonly string[]) => state.isRevoked(id, rightful);
     const revocations = { isRevoked, isStale: () => isBehind };
-    return { trustedRoots, now, revocations, maxLifetimeMs, clockSkewMs };
+    return { trustedRoots, now, revocations, maxLifetimeMs, clockSkewMs, subContract };
   }
 
   #verify(input: TokenInput, context: VerificationContext): VerifyResult {
@@ -344,7 +380,7 @@ export class Judge {
     const waits = blocks.some(({ revocationId }, level) => {
       return state.isPending(revocationId, rightfulRevokers(token, level));
     });
-    const chain = waits ? this.provenChain(input) : undefined;
+    const chain = waits ? await this.provenChain(input) : undefined;
     if (chain?.ok) await revocations.settle(chain.blocks, caller);
   }
 

@@ -28,8 +28,8 @@ const outcome = async ({ judge }: Replica, clock: ManualClock, token: Serialized
   return result.case === "denial" ? result.value.type : "allowed";
 };
 
-const blockIds = ({ judge }: Replica, token: SerializedDCT) => {
-  const chain = judge.provenChain(token);
+const blockIds = async ({ judge }: Replica, token: SerializedDCT) => {
+  const chain = await judge.provenChain(token);
   return chain.ok ? chain.blocks.map(({ revocationId }) => revocationId) : [];
 };
 
@@ -57,7 +57,7 @@ describe("two replicas over one store", () => {
   it("see each other's revocations when they are woken", async () => {
     const { one, other, clock, stop } = await start();
     const token = rootToken(clock);
-    const [block = ""] = blockIds(one, token);
+    const [block = ""] = await blockIds(one, token);
     await one.revocations.record(createRevocation(engine, block, "block", alice, clock.now()), "", []);
     await settle(() => other.state.isPending(block, [id(alice)]));
     // What waits counts for the other as well, and what it logs reaches the first.
@@ -76,8 +76,14 @@ describe("two replicas over one store", () => {
     await Promise.all([one.reader.start(), other.reader.start()]);
     await settle(() => clock.pending >= 2);
     const token = rootToken(clock);
-    const chain = one.judge.provenChain(token);
-    const entry = createRevocation(engine, blockIds(one, token)[0] ?? "", "block", otherRoot, clock.now());
+    const chain = await one.judge.provenChain(token);
+    const entry = createRevocation(
+      engine,
+      (await blockIds(one, token))[0] ?? "",
+      "block",
+      otherRoot,
+      clock.now(),
+    );
     await one.revocations.record(entry, "", chain.ok ? chain.blocks : []);
     await settle();
     expect(other.state.sequence).toBe(0);
@@ -149,8 +155,14 @@ describe("a revocation that is acknowledged (R4, R10)", () => {
     const clock = new ManualClock();
     const token = rootToken(clock);
     const revoke = async () => {
-      const chain = replica.judge.provenChain(token);
-      const entry = createRevocation(engine, blockIds(replica, token)[0] ?? "", "block", alice, clock.now());
+      const chain = await replica.judge.provenChain(token);
+      const entry = createRevocation(
+        engine,
+        (await blockIds(replica, token))[0] ?? "",
+        "block",
+        alice,
+        clock.now(),
+      );
       await replica.revocations.record(entry, "", chain.ok ? chain.blocks : []);
     };
     const seen = { use: async () => revoke().then(() => "fresh") } as unknown as SeenProofs;
@@ -181,7 +193,7 @@ describe("a revocation that is acknowledged (R4, R10)", () => {
       const root = rootToken(clock);
       const second = forgeLink(root.token, alice, bob, {});
       const tokens = [root, second, forgeLink(second.token, bob, carol, {})];
-      const ids = blockIds(replica, tokens[2] as SerializedDCT);
+      const ids = await blockIds(replica, tokens[2] as SerializedDCT);
       const acknowledged = new Set<number>();
       const sequences: number[] = [];
       const running: Promise<unknown>[] = [];
@@ -193,7 +205,7 @@ describe("a revocation that is acknowledged (R4, R10)", () => {
           // Signers of the block and above, or its delegatee.
           const isRightful = holders.indexOf(revoker) <= level + 1 && revoker !== mallory;
           const entry = createRevocation(engine, ids[level] ?? "", scope as "block", revoker, clock.now());
-          const chain = replica.judge.provenChain(tokens[2] as SerializedDCT);
+          const chain = await replica.judge.provenChain(tokens[2] as SerializedDCT);
           const sent = isBare || !chain.ok ? [] : chain.blocks;
           const call = replica.revocations.record(entry, "", sent).then(
             (logged) => {

@@ -14,6 +14,7 @@ import {
   isAdmissible,
   newId,
   type SignedJSONToken,
+  type SubContractRule,
   serialiseToken,
   TokenError,
 } from "@depute/dct";
@@ -27,28 +28,25 @@ import { refusedAttenuation, refusedToken } from "../rules/denials.ts";
 import { bindingOf, fromBlock, fromSerialized, toBlock, toSerialized } from "../rules/documents.ts";
 
 /** Checks a block that is to be appended, and says what its attenuator has to sign (DelegateOS 3.4, steps 1 to 6). */
-export function prepareAttenuation(
+export async function prepareAttenuation(
   { engine, judge }: TokensContext,
   request: PrepareAttenuationRequest,
-): MessageInitShape<typeof PrepareAttenuationResponseSchema> {
-  const checked = judge.check(toSerialized(request.token));
+): Promise<MessageInitShape<typeof PrepareAttenuationResponseSchema>> {
+  const checked = await judge.check(toSerialized(request.token));
   if (!checked.ok) throw refusedToken(checked.denial);
   const proposed = request.attenuation === undefined ? undefined : toBlock(request.attenuation);
   if (proposed === undefined) throw invalid("attenuation", "is required");
   if (!isAdmissible(engine, proposed.delegatee)) throw notAdmissible();
   const { token } = checked;
   const last = token.attenuations.at(-1) ?? token.authority;
-  const block = narrowing(() =>
-    buildAttenuation(
-      token,
-      {
-        ...proposed,
-        delegationId: proposed.delegationId || newId("del"),
-        contractId: proposed.contractId || last.contractId,
-      },
-      proposed.attenuator || last.delegatee,
-    ),
-  );
+  const named = {
+    ...proposed,
+    delegationId: proposed.delegationId || newId("del"),
+    contractId: proposed.contractId || last.contractId,
+  };
+  const subContract = await judge.subContractsOf([token.authority, ...token.attenuations, named]);
+  const attenuator = proposed.attenuator || last.delegatee;
+  const block = narrowing(() => buildAttenuation(token, named, attenuator, { subContract }));
   return { attenuation: fromBlock(block), digest: attenuationSigningInput(engine, token, block) };
 }
 
@@ -62,7 +60,7 @@ export async function attenuateToken(
   identity: Identity,
 ): Promise<MessageInitShape<typeof AttenuateTokenResponseSchema>> {
   const { engine, judge } = context;
-  const checked = judge.check(toSerialized(request.token));
+  const checked = await judge.check(toSerialized(request.token));
   if (!checked.ok) {
     note(context, identity, reasonText(checked.denial), []);
     throw refusedToken(checked.denial);
@@ -70,10 +68,12 @@ export async function attenuateToken(
   const block = request.attenuation === undefined ? undefined : toBlock(request.attenuation);
   if (block === undefined) throw invalid("attenuation", "is required");
   if (!isAdmissible(engine, block.delegatee)) throw notAdmissible();
-  const token = append(context, checked.token, block, request.signature, identity);
+  const { authority, attenuations } = checked.token;
+  const subContract = await judge.subContractsOf([authority, ...attenuations, block]);
+  const token = append(context, checked.token, block, request.signature, identity, subContract);
   const serialised = narrowing(() => serialiseToken(token));
   const blocks = blocksOf(engine, token);
-  const narrower = judge.check(serialised);
+  const narrower = await judge.check(serialised);
   if (!narrower.ok) {
     note(context, identity, reasonText(narrower.denial), blocks);
     throw refusedToken(narrower.denial);
@@ -121,9 +121,10 @@ function append(
   block: Attenuation,
   signature: Uint8Array,
   identity: Identity,
+  subContract: SubContractRule,
 ): SignedJSONToken {
   try {
-    return attachAttenuationSignature(context.engine, token, block, signature);
+    return attachAttenuationSignature(context.engine, token, block, signature, { subContract });
   } catch (error) {
     if (!(error instanceof TokenError)) throw error;
     note(context, identity, reasonText(error.denial), blocksOf(context.engine, token));

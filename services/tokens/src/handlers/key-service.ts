@@ -131,7 +131,7 @@ export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof K
         token,
         attenuation,
       });
-      const prepared = prepareAttenuation(tokens, proposed);
+      const prepared = await prepareAttenuation(tokens, proposed);
       const { digest = new Uint8Array(), attenuation: block } = prepared;
       const signature = await keys.use(keyId, identity.principal, "attenuate", ({ privateKey }) =>
         engine.sign(digest, privateKey),

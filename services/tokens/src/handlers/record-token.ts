@@ -34,7 +34,7 @@ export async function recordToken(
     });
     return refusedToken(denial);
   };
-  const checked = judge.check(toSerialized(request.token));
+  const checked = await judge.check(toSerialized(request.token));
   if (!checked.ok) throw refuse(checked.denial);
   const blocks = blocksOf(engine, checked.token);
   for (const [i, { delegatee }] of blocks.entries()) {
@@ -46,17 +46,17 @@ export async function recordToken(
 }
 
 /** Shows what a token says, sound or not. */
-export function inspectToken(
+export async function inspectToken(
   { engine, judge, audit }: TokensContext,
   request: InspectTokenRequest,
   { principal: caller }: Identity,
-): MessageInitShape<typeof InspectTokenResponseSchema> {
+): Promise<MessageInitShape<typeof InspectTokenResponseSchema>> {
   const input = toSerialized(request.token);
   const parsed = parseToken(input);
   const blocks = parsed.ok ? blocksOf(engine, parsed.token) : [];
   const { requiredCapabilities, contractId } = request;
   const checked = parsed.ok
-    ? judge.check(input, { requiredCapabilities, ...(contractId !== "" && { contractId }) })
+    ? await judge.check(input, { requiredCapabilities, ...(contractId !== "" && { contractId }) })
     : parsed;
   audit.assertRoom();
   audit.add({

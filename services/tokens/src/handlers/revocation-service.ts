@@ -33,7 +33,7 @@ export function revocationService(tokens: TokensContext): Required<ServiceImpl<t
     async revokeToken(request, context) {
       const { principal: caller } = await tokens.identify(context);
       const entry = signedEntry(tokens, request, caller);
-      const chain = chainOf(tokens, request);
+      const chain = await chainOf(tokens, request);
       try {
         const logged = await revocations.record(entry, caller, chain);
         return logged === undefined ? { pending: true } : { revocation: toRevocation(logged) };
@@ -121,9 +121,9 @@ function signedEntry(tokens: TokensContext, { entry }: RevokeTokenRequest, calle
 }
 
 /** The blocks of the token that was sent along, if its chain holds. Throws DeputeError TOKEN_MALFORMED, TOKEN_DENIED. */
-function chainOf({ judge }: TokensContext, { token }: RevokeTokenRequest): readonly Block[] {
+async function chainOf({ judge }: TokensContext, { token }: RevokeTokenRequest): Promise<readonly Block[]> {
   if (token === undefined) return [];
-  const chain = judge.provenChain(toSerialized(token));
+  const chain = await judge.provenChain(toSerialized(token));
   if (!chain.ok) throw refusedToken(chain.denial);
   return chain.blocks;
 }

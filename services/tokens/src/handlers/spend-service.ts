@@ -41,7 +41,7 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
       };
       // A repeated request gets its answer also when its token has ended meanwhile.
       const before = await spend.recall(asked);
-      const checked = judge.check(toSerialized(request.token));
+      const checked = await judge.check(toSerialized(request.token));
       if (!checked.ok) {
         if (before !== undefined) return { reservation: toReservation(before) };
         deny(tokens, identity, [], reasonText(checked.denial));
@@ -84,7 +84,7 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
 
     async getBudget({ token }, context) {
       const identity = await tokens.identify(context);
-      const chain = judge.provenLevels(toSerialized(token));
+      const chain = await judge.provenLevels(toSerialized(token));
       if (!chain.ok) throw refusedToken(chain.denial);
       const { blocks } = chain;
       const parties = blocks.flatMap(({ signer, delegatee }) => [signer, delegatee]);

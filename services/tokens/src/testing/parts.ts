@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { createRouterTransport, type Transport } from "@connectrpc/connect";
 import { type Bus, createBus } from "@depute/bus";
 import { SerializedDCTSchema } from "@depute/contracts/delegateos/v0/token_pb";
 import {
@@ -19,6 +20,7 @@ import { createLogger } from "@depute/service";
 import { openStore, type Store } from "@depute/store";
 import { AuditLog } from "../audit-log.ts";
 import { BlockNotes } from "../block-notes.ts";
+import { ContractLineages } from "../contract-lineages.ts";
 import { DelegationLog } from "../delegation-log.ts";
 import { Judge } from "../judge.ts";
 import { RevocationLog } from "../revocation-log.ts";
@@ -28,6 +30,9 @@ import { SeenProofs } from "../seen-proofs.ts";
 import { SpendLedger } from "../spend-ledger.ts";
 import { migrations } from "../store/migrations.ts";
 import { alice, CALL, CONTRACT, engine, id, otherRoot, READ, readFile } from "./holders.ts";
+
+/** Reaches no service. */
+const nobody = createRouterTransport(() => {});
 
 export const silent = createLogger({ level: "silent", name: "test" });
 export const MAX_STALENESS_MS = 150_000;
@@ -51,6 +56,7 @@ export function createReplica(shared: {
   clock: ManualClock;
   seen?: SeenProofs;
   logStore?: Store;
+  verifier?: Transport;
 }) {
   const { store, bus, clock } = shared;
   const timers = clock;
@@ -77,6 +83,7 @@ export function createReplica(shared: {
     seen,
     audit,
     notes,
+    lineages: new ContractLineages(shared.verifier ?? nobody),
     look: () => reader.look(),
     verifier: otherRoot,
     maxLifetimeMs: MAX_LIFETIME_MS,

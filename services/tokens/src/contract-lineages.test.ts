@@ -1,0 +1,145 @@
+import { create } from "@bufbuild/protobuf";
+import { createRouterTransport } from "@connectrpc/connect";
+import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
+import {
+  ContractService,
+  GetContractLineageResponseSchema,
+} from "@depute/contracts/depute/verifier/v1/contract_service_pb";
+import { canonicalJson, DeputeError, ErrorReason, ManualClock } from "@depute/core";
+import type { Keypair, SerializedDCT } from "@depute/dct";
+import { toConnectError } from "@depute/service";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ContractLineages } from "./contract-lineages.ts";
+import { forgeLink } from "./testing/forge.ts";
+import { alice, bob, CONTRACT, carol } from "./testing/holders.ts";
+import { createReplica, openBus, openMemory, presented, rootToken } from "./testing/parts.ts";
+
+const [PART, SMALLER, STRANGE] = ["ct_000000000001", "ct_000000000002", "ct_000000000003"];
+
+let parents: Record<string, string[]>;
+let isAway: boolean;
+let asked: string[];
+beforeEach(() => {
+  parents = { [CONTRACT]: [], [PART]: [CONTRACT], [SMALLER]: [PART, CONTRACT], [STRANGE]: [] };
+  isAway = false;
+  asked = [];
+});
+
+const verifier = createRouterTransport((router) => {
+  router.rpc(ContractService.method.getContractLineage, ({ id }) => {
+    asked.push(id);
+    if (isAway) throw toConnectError(new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "away"));
+    const ancestorIds = parents[id];
+    if (ancestorIds !== undefined) return create(GetContractLineageResponseSchema, { ancestorIds });
+    throw toConnectError(
+      new DeputeError(ErrorReason.CONTRACT_NOT_FOUND, "none", { metadata: { contract: id } }),
+    );
+  });
+});
+
+describe("a chain over several contracts (5.2)", () => {
+  let replica: ReturnType<typeof createReplica>;
+  let clock: ManualClock;
+  let stop: () => Promise<void>;
+  beforeEach(async () => {
+    clock = new ManualClock();
+    const [store, bus] = [await openMemory(), openBus()];
+    replica = createReplica({ store, bus, clock, verifier });
+    await replica.reader.start();
+    stop = async () => {
+      await replica.reader.close();
+      await bus.close();
+      await store.close();
+    };
+  });
+  afterEach(() => stop());
+
+  /** A chain to carol, whose links are for these contracts. */
+  const chain = (first: string, second: string): SerializedDCT => {
+    const narrowed = forgeLink(rootToken(clock).token, alice, bob, { contractId: first });
+    return forgeLink(narrowed.token, bob, carol, { contractId: second });
+  };
+  const outcome = async (token: SerializedDCT, holder: Keypair = carol) => {
+    const { result } = await replica.judge.verify(presented(clock, token, holder), "");
+    return result.case === "denial" ? [result.value.type, result.value.detail] : "allowed";
+  };
+  const mismatch = (level: number, more = "") => [
+    DenialType.CONTRACT_MISMATCH,
+    `attenuations[${level}].contractId${more}`,
+  ];
+
+  it.each<[string, string, string, unknown]>([
+    ["the same ones", CONTRACT, CONTRACT, "allowed"],
+    ["a part", PART, PART, "allowed"],
+    ["a part and a part of it", PART, SMALLER, "allowed"],
+    ["a part of a part", CONTRACT, SMALLER, "allowed"],
+    ["another contract", STRANGE, STRANGE, mismatch(0)],
+    ["one that does not exist", "ct_ffffffffffff", "ct_ffffffffffff", mismatch(0)],
+    ["a part and then the whole again", PART, CONTRACT, mismatch(1)],
+    ["a small part and then the greater one", SMALLER, PART, mismatch(1)],
+  ])("of %s is judged by what is recorded", async (_, first, second, expected) => {
+    expect(await outcome(chain(first, second))).toEqual(expected);
+  });
+
+  it("of one contract asks nobody", async () => {
+    isAway = true;
+    expect(await outcome(chain(CONTRACT, CONTRACT))).toBe("allowed");
+    expect(asked).toEqual([]);
+  });
+
+  it("is asked for once", async () => {
+    await outcome(chain(PART, SMALLER));
+    expect(asked.toSorted()).toEqual([PART, SMALLER]);
+    isAway = true;
+    expect(await outcome(chain(PART, SMALLER))).toBe("allowed");
+    expect(asked).toHaveLength(2);
+  });
+
+  it("is denied while the verifier is away, and allowed when it is back", async () => {
+    isAway = true;
+    const token = chain(PART, SMALLER);
+    expect(await outcome(token)).toEqual(mismatch(0, ": the verifier does not answer"));
+    expect((await replica.judge.check(token)).ok).toBe(false);
+    expect((await replica.judge.provenChain(token)).ok).toBe(false);
+    expect((await replica.judge.provenLevels(token)).ok).toBe(false);
+    isAway = false;
+    expect(await outcome(token)).toBe("allowed");
+    expect((await replica.judge.check(token)).ok).toBe(true);
+    expect((await replica.judge.provenChain(token)).ok).toBe(true);
+    expect((await replica.judge.provenLevels(token)).ok).toBe(true);
+  });
+
+  it("asks nobody for a chain whose signatures do not hold", async () => {
+    const { token, format } = forgeLink(rootToken(clock).token, alice, bob, { contractId: PART });
+    const text = JSON.parse(Buffer.from(token, "base64url").toString());
+    text.signatures[1].signature = text.signatures[0].signature;
+    const forged = { token: Buffer.from(canonicalJson(text)).toString("base64url"), format };
+    expect(await outcome(forged, bob)).toMatchObject([DenialType.INVALID_SIGNATURE, expect.anything()]);
+    expect(asked).toEqual([]);
+  });
+});
+
+describe("the lineages that are kept", () => {
+  it("are so many, the last used ones", async () => {
+    const lineages = new ContractLineages(verifier, 2);
+    for (const id of [CONTRACT, PART, CONTRACT, SMALLER]) await lineages.read(id);
+    expect(asked).toEqual([CONTRACT, PART, SMALLER]);
+    expect(lineages.kept(PART)).toBeUndefined();
+    expect(lineages.kept(CONTRACT)).toEqual(new Set());
+    expect(lineages.kept(SMALLER)).toEqual(new Set([PART, CONTRACT]));
+  });
+
+  it("are not of contracts that do not exist yet", async () => {
+    const lineages = new ContractLineages(verifier);
+    const id = "ct_00000000000a";
+    expect(await lineages.read(id)).toEqual(new Set());
+    parents[id] = [CONTRACT];
+    expect(await lineages.read(id)).toEqual(new Set([CONTRACT]));
+  });
+
+  it("are asked for by one call when many wait", async () => {
+    const lineages = new ContractLineages(verifier);
+    await Promise.all([lineages.read(PART), lineages.read(PART)]);
+    expect(asked).toEqual([PART]);
+  });
+});
