@@ -1,20 +1,14 @@
-import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { type DescService, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
-import { type Client, createClient } from "@connectrpc/connect";
-import { createBus } from "@depute/bus";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
-import { ManualClock, reasonName, systemTimers } from "@depute/core";
-import { commonSettings, createLogger, fromConnectError, hostServices, readSettings } from "@depute/service";
-import { createGrpcJsTransport } from "@depute/service/testing";
+import { reasonName } from "@depute/core";
+import { fromConnectError } from "@depute/service";
+import { startTestHost, as as withSecret } from "@depute/service/testing";
 import { toMessage } from "../documents.ts";
 import { verifier } from "../index.ts";
 import type { TaskContract } from "../rules/documents.ts";
@@ -28,83 +22,41 @@ export async function startPlatform(
   tokens?: FakeTokens,
   registry?: FakeRegistry,
 ) {
-  const dataDir = mkdtempSync(join(tmpdir(), "depute-verifier-"));
-  const credentialsFile = join(dataDir, "credentials.json");
-  const secrets = [delegator, worker].map(({ principal: { id } }) => ({
-    principal: id,
-    sha256: createHash("sha256").update(id).digest("hex"),
-  }));
-  writeFileSync(credentialsFile, JSON.stringify(secrets));
-  const clock = new ManualClock();
-  const about = { name: "test" };
-
-  const start = async () => {
-    const bus = createBus({
-      onError: (error) => {
-        throw error;
-      },
-    });
-    const places = ["--data-dir", dataDir, "--credentials-file", credentialsFile, "--verifier-port", "0"];
-    const host = await hostServices({
-      modules: [
-        ...(tokens === undefined ? [] : [{ module: tokens.module, settings: {}, listen: false }]),
-        ...(registry === undefined ? [] : [{ module: registry.module, settings: {}, listen: false }]),
-        { module: verifier, settings: readSettings(verifier.settings, args, about), listen: true },
-      ],
-      common: readSettings(commonSettings, places, about),
-      bus,
-      log: createLogger({ level: "silent", name: "test" }),
-      clock,
-      timers: systemTimers,
-    });
-    const transport = createGrpcJsTransport(new URL(host.urls.verifier ?? "").host);
-    return {
-      transport,
-      async stop() {
-        transport.close();
-        await host.stop();
-        await bus.close();
-      },
-    };
-  };
-  let running = await start();
-  const client = <S extends DescService>(service: S): Client<S> => createClient(service, running.transport);
+  const host = await startTestHost({
+    module: verifier,
+    args,
+    fakes: [tokens, registry].flatMap((fake) => fake?.module ?? []),
+    principals: [delegator, worker].map(({ principal }) => principal.id),
+  });
 
   return {
-    clock,
+    clock: host.clock,
     /** A contract that the delegator signed, and that the verifier has. */
     async agree(parts: ContractParts = {}): Promise<TaskContract> {
       const contract = signedContract(parts);
-      await client(ContractService).createContract({ contract: message(contract) });
+      await host.client(ContractService).createContract({ contract: message(contract) });
       return contract;
     },
     get contracts() {
-      return client(ContractService);
+      return host.client(ContractService);
     },
     get verification() {
-      return client(VerificationService);
+      return host.client(VerificationService);
     },
     get attestations() {
-      return client(AttestationService);
+      return host.client(AttestationService);
     },
     get results() {
-      return client(ResultService);
+      return host.client(ResultService);
     },
     get reviews() {
-      return client(ReviewService);
+      return host.client(ReviewService);
     },
     get log() {
-      return client(LogService);
+      return host.client(LogService);
     },
-    /** Ends the service and starts it again on the same files. */
-    async restart() {
-      await running.stop();
-      running = await start();
-    },
-    async stop() {
-      await running.stop();
-      rmSync(dataDir, { recursive: true, force: true });
-    },
+    restart: host.restart,
+    stop: host.stop,
   };
 }
 
@@ -112,7 +64,7 @@ export type Platform = Awaited<ReturnType<typeof startPlatform>>;
 
 /** Call options of a caller with credentials of its own. */
 export function as({ principal }: { principal: { id: string } }) {
-  return { headers: { authorization: `Bearer ${principal.id}` } };
+  return withSecret(principal.id);
 }
 
 export function message(contract: TaskContract) {
