@@ -4,5 +4,5 @@ import { Fakes } from "./fakes.ts";
 import { hostTasks } from "./platform.ts";
 
 const [dataDir = ""] = process.argv.slice(2);
-const { address } = await hostTasks(dataDir, new Fakes());
-writeSync(1, `${address}\n`);
+const { url } = await hostTasks(new Fakes(), dataDir);
+writeSync(1, `${new URL(url).host}\n`);

@@ -1,79 +1,40 @@
-import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
-import { createBus } from "@depute/bus";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { type FieldViolation, reasonName } from "@depute/core";
-import {
-  commonSettings,
-  createLogger,
-  defineService,
-  fromConnectError,
-  hostServices,
-  readSettings,
-  type ServiceName,
-} from "@depute/service";
-import { createGrpcJsTransport } from "@depute/service/testing";
+import { type FieldViolation, reasonName, systemClock } from "@depute/core";
+import { defineService, fromConnectError, type ServiceName } from "@depute/service";
+import { createGrpcJsTransport, startTestHost } from "@depute/service/testing";
 import { tasks } from "../index.ts";
 import { ALICE, BOB, Fakes } from "./fakes.ts";
 
-const about = { name: "test" };
+export { as } from "@depute/service/testing";
 
-/** The tasks service at a free port, with fakes of the others in the same process. ALICE and BOB have secrets. */
-export async function hostTasks(dataDir: string, fakes: Fakes) {
-  const credentialsFile = join(dataDir, "credentials.json");
-  const secrets = [ALICE, BOB].map((principal) => ({
-    principal,
-    sha256: createHash("sha256").update(principal).digest("hex"),
-  }));
-  writeFileSync(credentialsFile, JSON.stringify(secrets));
-  const args = ["--data-dir", dataDir, "--credentials-file", credentialsFile, "--tasks-port", "0"];
-  const bus = createBus({
-    onError: (error) => {
-      throw error;
-    },
+/**
+ * The tasks service at a free port, with fakes of the others in the same process. ALICE and BOB have secrets.
+ *
+ * @param dataDir the folder for its files; one of its own, removed at the end, when absent
+ */
+export async function hostTasks(fakes: Fakes, dataDir?: string) {
+  return startTestHost({
+    module: tasks,
+    fakes: (["registry", "tokens", "verifier"] as const).map((name) => fake(name, fakes)),
+    principals: [ALICE, BOB],
+    clock: systemClock,
+    ...(dataDir === undefined ? {} : { dataDir }),
   });
-  const host = await hostServices({
-    modules: [
-      { module: tasks, settings: readSettings(tasks.settings, [], about), listen: true },
-      ...(["registry", "tokens", "verifier"] as const).map((name) => ({
-        module: fake(name, fakes),
-        settings: {},
-        listen: false,
-      })),
-    ],
-    common: readSettings(commonSettings, args, about),
-    bus,
-    log: createLogger({ level: "silent", name: "test" }),
-  });
-  return {
-    address: new URL(host.urls.tasks ?? "").host,
-    async stop() {
-      await host.stop();
-      await bus.close();
-    },
-  };
 }
 
-/** The same on a folder of its own, with a client that shares no code with it. */
+/** The same on a folder of its own, with clients that share no code with it. */
 export async function startPlatform() {
-  const dataDir = mkdtempSync(join(tmpdir(), "depute-tasks-"));
   const fakes = new Fakes();
-  const host = await hostTasks(dataDir, fakes);
-  const clients = connect(host.address);
+  const host = await hostTasks(fakes);
   return {
     fakes,
-    ...clients,
+    tasks: host.client(TaskService),
+    workers: host.client(WorkerService),
     /** Drains and stops the server, and leaves the clients open. */
-    stopServer: () => host.stop(),
-    async stop() {
-      clients.close();
-      await host.stop();
-      rmSync(dataDir, { recursive: true, force: true });
-    },
+    stopServer: host.stopServer,
+    stop: host.stop,
   };
 }
 
@@ -87,11 +48,6 @@ export function connect(address: string) {
     workers: createClient(WorkerService, transport),
     close: () => transport.close(),
   };
-}
-
-/** Call options of a caller with a principal of its own. */
-export function as(principal: string) {
-  return { headers: { authorization: `Bearer ${principal}` } };
 }
 
 /** All of a stream, or its first items. */
