@@ -1,6 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { type Envelope, EnvelopeSchema } from "@depute/contracts/asp/v0/envelope_pb";
-import { canonicalBytes } from "@depute/core";
+import { canonicalBytes, decodeHex, encodeHex } from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
 import { encode } from "@depute/wire";
 
@@ -33,12 +33,12 @@ export function digestOf(engine: CryptoEngine, envelope: Envelope): Digest {
   const { hash: _hash, signature: _signature, ...kept } = (integrity ?? {}) as JsonObject;
   const canonical = canonicalBytes({ ...rest, integrity: kept });
   const bytes = engine.sha256(canonical);
-  return { bytes, text: `${HASH}${toHex(bytes)}`, size: canonical.length };
+  return { bytes, text: `${HASH}${encodeHex(bytes)}`, size: canonical.length };
 }
 
 /** The signature of a hash, as integrity.signature has it. */
 export function signDigest(engine: CryptoEngine, { bytes }: Digest, seed: Uint8Array): string {
-  return `${SIGNATURE}${toHex(engine.sign(signedBytes(bytes), seed))}`;
+  return `${SIGNATURE}${encodeHex(engine.sign(signedBytes(bytes), seed))}`;
 }
 
 /** Whether a signature is that of a hash by a key. False for whatever is no signature. */
@@ -49,7 +49,7 @@ export function verifyDigest(
   publicKey: Uint8Array,
 ): boolean {
   const hex = signature.startsWith(SIGNATURE) ? signature.slice(SIGNATURE.length) : "";
-  const raw = fromHex(hex);
+  const raw = decodeHex(hex);
   return raw !== undefined && raw.length === 64 && engine.verify(raw, signedBytes(bytes), publicKey);
 }
 
@@ -73,17 +73,4 @@ function signedBytes(digest: Uint8Array): Uint8Array {
   bytes.set(tag);
   bytes.set(digest, tag.length);
   return bytes;
-}
-
-const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
-
-function toHex(bytes: Uint8Array): string {
-  let text = "";
-  for (const byte of bytes) text += HEX[byte];
-  return text;
-}
-
-function fromHex(text: string): Uint8Array | undefined {
-  if (!/^([0-9a-f]{2})*$/.test(text)) return undefined;
-  return Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
 }

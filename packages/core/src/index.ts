@@ -4,6 +4,8 @@ export * from "./clock.ts";
 export * from "./contract-rules.ts";
 export * from "./detail.ts";
 export * from "./errors.ts";
+export * from "./hex.ts";
 export * from "./ids.ts";
+export * from "./json-object.ts";
 export * from "./page-token.ts";
 export * from "./times.ts";

@@ -1,3 +1,4 @@
+import { encodeHex } from "@depute/core";
 import { ROOT_DELEGATION_ID } from "./types.ts";
 
 /** Kinds of identifier: contracts (DelegateOS 5.1), delegations (8.1), attestations (7.1). */
@@ -25,7 +26,7 @@ export function isId(kind: IdKind, id: unknown, rule: IdRule = "strict"): id is 
 export function newId(kind: IdKind): string {
   for (;;) {
     const bytes = crypto.getRandomValues(new Uint8Array(6));
-    const id = `${kind}_${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+    const id = `${kind}_${encodeHex(bytes)}`;
     if (id !== ROOT_DELEGATION_ID) return id;
   }
 }

@@ -1,11 +1,10 @@
-import { canonicalBytes, canonicalJson, decodeBase64Url, encodeBase64Url } from "@depute/core";
+import { canonicalBytes, canonicalJson, decodeBase64Url, encodeBase64Url, isObject } from "@depute/core";
 import type { DenialReason } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
 import { Memo } from "./fast/memo.ts";
 import { rememberedKey } from "./fast/words.ts";
 import { CLOCK_SKEW_MS, MAX_PROOF_CHARS, PROOF_WINDOW_MS } from "./limits.ts";
 import { parsePrincipal } from "./principal.ts";
-import { isObject } from "./shape.ts";
 import type { Keypair } from "./types.ts";
 
 /** What a proof is for. `now` is milliseconds since 1970, the machine's clock when absent. */

@@ -1,4 +1,4 @@
-import { decodeBase64Url } from "@depute/core";
+import { decodeBase64Url, isObject } from "@depute/core";
 import { type DenialType, deny } from "./denial.ts";
 import { SIGNATURE_BYTES } from "./engine/encodings.ts";
 import { type IdKind, type IdRule, isId } from "./ids.ts";
@@ -89,11 +89,6 @@ export const anyObject = that("not an object", isObject);
 /** Whether a value is an integer from 0 to 2^53 - 1. */
 export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
-}
-
-/** Whether a value is an object and no array. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function malformed(path: string, problem: string): never {

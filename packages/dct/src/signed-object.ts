@@ -1,4 +1,4 @@
-import { CanonicalError, canonicalBytes, decodeBase64Url, encodeBase64Url } from "@depute/core";
+import { CanonicalError, canonicalBytes, decodeBase64Url, encodeBase64Url, isObject } from "@depute/core";
 import { TokenError } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
 import { parsePrincipal } from "./principal.ts";
@@ -61,7 +61,7 @@ const SHAPES: Record<ObjectKind, Shape> = {
       title: text(1000),
       description: text(100_000),
       inputs: anyObject,
-      outputSchema: that("not a schema", (value) => typeof value === "boolean" || isPlain(value)),
+      outputSchema: that("not a schema", (value) => typeof value === "boolean" || isObject(value)),
     }),
     verification: anyObject,
     constraints: object({
@@ -168,8 +168,4 @@ export function verifyObject<K extends ObjectKind>(
 
 function refused(problem: ObjectRefusal["problem"], detail: string): { ok: false; refusal: ObjectRefusal } {
   return { ok: false, refusal: { problem, detail } };
-}
-
-function isPlain(value: unknown): boolean {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,5 @@
+import { isObject } from "@depute/core";
+
 /** The member that carries authority (DelegateOS 11.1). */
 export const MEMBER = "_delegateos";
 /** The members of `_meta` that are between a client and the proxy. */
@@ -53,8 +55,4 @@ function without(value: unknown, depth: number): unknown {
 
 function own(value: Readonly<Record<string, unknown>>, name: string): unknown {
   return Object.hasOwn(value, name) ? value[name] : undefined;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -10,6 +10,7 @@ import {
   DeputeError,
   decodePageToken,
   ErrorReason,
+  encodeHex,
   encodePageToken,
   invalid,
   pageSize,
@@ -158,9 +159,7 @@ function toMessage({ contractId, parentId, planId, mode, dependsOn, budget }: Su
 /** The same plan has the same id, so that it can be sent again. */
 function planIdOf({ engine }: Verifier, { parent, mode, parts }: Plan, documents: readonly StoredDocument[]) {
   const body = [parent.id, mode, parts.map(({ dependsOn }, i) => [documents[i]?.digest ?? "", dependsOn])];
-  return `plan_${Buffer.from(engine.sha256(canonicalBytes(body)))
-    .toString("hex")
-    .slice(0, 12)}`;
+  return `plan_${encodeHex(engine.sha256(canonicalBytes(body))).slice(0, 12)}`;
 }
 
 /** Names the part in the fields that a contract's rules name. */

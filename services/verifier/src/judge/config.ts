@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { isObject } from "../rules/check-params.ts";
+import { isObject } from "@depute/core";
 
 /** One endpoint of a model's maker, as configuration names it. */
 export interface JudgeEndpoint {

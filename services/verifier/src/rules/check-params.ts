@@ -1,3 +1,4 @@
+import { isObject } from "@depute/core";
 import { MAX_DETAILS } from "./check-result.ts";
 import { MAX_FIELD_PATH } from "./field-path.ts";
 
@@ -87,10 +88,6 @@ function members(spec: Record<string, MemberSpec>): ParamsRule {
     }
     return undefined;
   };
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function isInt32(value: unknown): boolean {

@@ -1,4 +1,4 @@
-import { canonicalBytes, canonicalJson, decodeBase64Url } from "@depute/core";
+import { canonicalBytes, canonicalJson, decodeBase64Url, encodeHex } from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
 import type { Attestation, TaskContract } from "./documents.ts";
 
@@ -31,8 +31,8 @@ export function inTotoStatement(
         : engine.blake2b256(canonicalBytes(output))
       : decodeBase64Url(outputHash);
   const subject = [
-    ...(hash === undefined ? [] : [{ name: "output", digest: { blake2b_256: toHex(hash) } }]),
-    { name: contract.id, digest: { sha256: toHex(engine.sha256(canonicalBytes(contract))) } },
+    ...(hash === undefined ? [] : [{ name: "output", digest: { blake2b_256: encodeHex(hash) } }]),
+    { name: contract.id, digest: { sha256: encodeHex(engine.sha256(canonicalBytes(contract))) } },
   ];
   return canonicalBytes({
     _type: STATEMENT_TYPE,
@@ -60,10 +60,6 @@ export function dsseJson({ payloadType, payload, signatures }: DsseEnvelope): st
     payload: toBase64(payload),
     signatures: signatures.map(({ keyid, sig }) => ({ keyid, sig: toBase64(sig) })),
   });
-}
-
-function toHex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function toBase64(bytes: Uint8Array): string {

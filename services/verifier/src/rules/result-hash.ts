@@ -1,4 +1,4 @@
-import { canonicalBytes } from "@depute/core";
+import { canonicalBytes, encodeHex } from "@depute/core";
 
 /** Fewest digits of a hash that are compared: 48 bits. */
 export const MIN_HASH_DIGITS = 12;
@@ -10,8 +10,7 @@ export function resultHash(sha256: (data: Uint8Array) => Uint8Array, result: unk
 
 /** `sha256:` and the hexadecimal SHA-256 of bytes (Agenta `digest`). */
 export function digestOf(sha256: (data: Uint8Array) => Uint8Array, bytes: Uint8Array): string {
-  const hex = Array.from(sha256(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return `sha256:${hex}`;
+  return `sha256:${encodeHex(sha256(bytes))}`;
 }
 
 /** Whether a hash, with or without `sha256:`, in full or its first digits, is that of a result. */

@@ -1,5 +1,4 @@
-import { DeputeError } from "@depute/core";
-import { isObject } from "./check-params.ts";
+import { DeputeError, isObject } from "@depute/core";
 import type { CheckEngines, CheckFunctionRegistry } from "./check-registry.ts";
 import { CheckNotRun, type CheckResult, shorten } from "./check-result.ts";
 import { jsonSchema, sameJson } from "./checks.ts";
