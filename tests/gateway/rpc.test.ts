@@ -227,6 +227,19 @@ describe("nekte.v1.Nekte as it was published", () => {
     });
   });
 
+  test("Verify checks a result, with what came of it as JSON", async () => {
+    const checked = await nekte().verify({ taskId: "g1", checks: ["hash", "source"] });
+    expect(checked).toMatchObject({ taskId: "g1", checks: ["hash", "source"] });
+    const { hash, source } = JSON.parse(new TextDecoder().decode(checked.data));
+    expect(source).toEqual({ model: "worker", processed: 1 });
+    expect(await nekte().verify({ taskId: "g1", resultHash: hash })).toMatchObject({ status: "verified" });
+    expect(await refusal(nekte().verify({ taskId: "g1", resultHash: "0".repeat(12) }))).toMatchObject({
+      code: Code.FailedPrecondition,
+      reason: "VERIFICATION_FAILED",
+      metadata: { nekte_code: "-32008", checks: "hash" },
+    });
+  });
+
   test("a refusal has its status and the family's code", async () => {
     expect(await refusal(nekte().taskStatus({ taskId: "never" }))).toMatchObject({
       code: Code.NotFound,
@@ -255,12 +268,5 @@ describe("nekte.v1.Nekte as it was published", () => {
       code: Code.PermissionDenied,
       metadata: { nekte_code: "-32005" },
     });
-  });
-
-  test("calls that come later are not implemented", async () => {
-    const task = { taskId: "g1" };
-    for (const answer of [nekte().verify({ ...task, checks: ["hash"] })]) {
-      expect(await refusal(answer)).toMatchObject({ code: Code.Unimplemented, reason: "UNKNOWN_METHOD" });
-    }
   });
 });

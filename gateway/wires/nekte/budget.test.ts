@@ -2,10 +2,11 @@ import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { TaskOutputSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { TokenBudgetSchema } from "@depute/contracts/nekte/v1/nekte_pb";
+import { DETAIL_LEVELS, type DetailLevel, estimateTokens } from "@depute/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { WireFault } from "../../src/fault.ts";
-import { estimateTokens, fittingLevels, LEVELS, type Level, resolveLevel } from "./budget.ts";
+import { fittingLevels, resolveLevel } from "./budget.ts";
 
 function output(full: JsonValue, compact?: JsonValue, minimal?: string) {
   return create(TaskOutputSchema, {
@@ -15,7 +16,7 @@ function output(full: JsonValue, compact?: JsonValue, minimal?: string) {
   });
 }
 
-const budget = (maxTokens: number, detailLevel: Level) =>
+const budget = (maxTokens: number, detailLevel: DetailLevel) =>
   create(TokenBudgetSchema, { maxTokens, detailLevel });
 
 // 10, 4 and 1 tokens: a text has no quotes, JSON has.
@@ -23,19 +24,6 @@ const FULL = { text: "x".repeat(29) };
 const COMPACT = { text: "x".repeat(5) };
 const MINIMAL = "xxxx";
 const ALL = output(FULL, COMPACT, MINIMAL);
-
-describe("estimateTokens", () => {
-  test.each([
-    ["", 0],
-    ["abcd", 1],
-    ["abcde", 2],
-    [{ a: 1 }, 2],
-    [null, 1],
-    [[], 1],
-  ])("%j is %i", (value, tokens) => {
-    expect(estimateTokens(value)).toBe(tokens);
-  });
-});
 
 describe("resolveLevel", () => {
   test.each([
@@ -72,7 +60,7 @@ describe("resolveLevel", () => {
   });
 
   test("a result that it gives never exceeds the budget", () => {
-    const level = fc.constantFrom(...LEVELS);
+    const level = fc.constantFrom(...DETAIL_LEVELS);
     const given = fc.record({
       full: fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<JsonValue>,
       compact: fc.option(fc.string(), { nil: undefined }),
@@ -87,7 +75,9 @@ describe("resolveLevel", () => {
           try {
             const resolved = resolveLevel(output(full, compact, minimal), budget(tokens, asked));
             expect(estimateTokens(resolved.out)).toBeLessThanOrEqual(tokens);
-            expect(LEVELS.indexOf(resolved.level)).toBeGreaterThanOrEqual(LEVELS.indexOf(asked));
+            expect(DETAIL_LEVELS.indexOf(resolved.level)).toBeGreaterThanOrEqual(
+              DETAIL_LEVELS.indexOf(asked),
+            );
           } catch (thrown) {
             if (!(thrown instanceof WireFault)) throw thrown;
             const { needed, allowed } = thrown.data as { needed: number; allowed: number };

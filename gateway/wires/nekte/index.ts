@@ -14,6 +14,8 @@ import {
   TaskResumeRequestSchema,
   TaskStatusRequestSchema,
   TaskStatusResultSchema,
+  VerifyRequestSchema,
+  VerifyResultSchema,
   VersionMismatchSchema,
 } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, formatTime, fromTimestamp, invalid } from "@depute/core";
@@ -61,10 +63,7 @@ export function nekteRoutes(options: NekteOptions): HttpRoute[] {
   ];
 }
 
-const MISSING = new Map([
-  ["nekte.verify", "results are checked against contracts only"],
-  ["nekte.introspect", "read GET /api/protocol-guide instead"],
-]);
+const MISSING = new Map([["nekte.introspect", "read GET /api/protocol-guide instead"]]);
 
 const STREAMING = new Set(["nekte.delegate"]);
 
@@ -100,6 +99,11 @@ function endpoint({ methods, epochMs }: NekteOptions, agentId: string): JsonRpcE
       // What was asked for is answered as it is.
       if (answer.envelope !== undefined) return encode(ContextEnvelopeSchema, answer.envelope);
       return encode(ContextResponseSchema, answer);
+    },
+
+    async "nekte.verify"(params, call) {
+      const { result } = await methods.verify(readParams(VerifyRequestSchema, params), call);
+      return encode(VerifyResultSchema, result);
     },
 
     async "nekte.task.cancel"(params, call) {

@@ -14,6 +14,7 @@ import {
   type TaskCancelRequest,
   type TaskResumeRequest,
   type TaskStatusRequest,
+  type VerifyRequest,
 } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, fromTimestamp, newId } from "@depute/core";
 import { reasonOf } from "@depute/service";
@@ -26,6 +27,7 @@ import { answerContext, contextOf, isForMemory } from "./contexts.ts";
 import { type Discovery, discover } from "./discover.ts";
 import { elapsedMs, type TaskView, toDelegateEvent, toError, viewAfter } from "./events.ts";
 import { type NekteState, stateBefore, stateOfTask } from "./states.ts";
+import { type Verified, verify } from "./verify.ts";
 
 /** What the methods work with. */
 export interface NekteContext {
@@ -181,6 +183,11 @@ export class NekteMethods {
   /** nekte.context (NEKTE 7). */
   context(agentId: string, request: ContextRequest, call: WireCall): Promise<ContextResponse> {
     return answerContext(this.#context.clients, agentId, request, call);
+  }
+
+  /** nekte.verify (NEKTE 8). */
+  verify(request: VerifyRequest, call: WireCall): Promise<Verified> {
+    return verify(this.#context.clients, request, call);
   }
 
   /** nekte.task.cancel (NEKTE 4), of a task that the caller knows by its own id. */

@@ -1,6 +1,7 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
+import { type Nekte, VerifyResultSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { type Clock, fromTimestamp } from "@depute/core";
+import { encode } from "@depute/wire";
 import { rpcCall } from "../../src/wire-call.ts";
 import { PLATFORM_AGENT } from "./documents.ts";
 import { NEKTE, withCode } from "./errors.ts";
@@ -9,10 +10,9 @@ import type { NekteMethods } from "./methods.ts";
 import { stateOfTask } from "./states.ts";
 
 /**
- * nekte.v1.Nekte as it was published, for all agents. Calls that do not exist yet are left out, and so answer
- * UNIMPLEMENTED.
+ * nekte.v1.Nekte as it was published, for all agents.
  */
-export function nekteService(methods: NekteMethods, clock: Clock): Partial<ServiceImpl<typeof Nekte>> {
+export function nekteService(methods: NekteMethods, clock: Clock): ServiceImpl<typeof Nekte> {
   const all = "";
   return {
     async discover(request, context) {
@@ -43,6 +43,17 @@ export function nekteService(methods: NekteMethods, clock: Clock): Partial<Servi
 
     async context(request, context) {
       return coded(methods.context(all, request, rpcCall(context, clock)));
+    },
+
+    async verify(request, context) {
+      const { checks, result } = await coded(methods.verify(request, rpcCall(context, clock)));
+      const { status } = result;
+      return {
+        taskId: request.taskId,
+        checks: [...checks],
+        ...(status === undefined ? {} : { status }),
+        data: toBytes(encode(VerifyResultSchema, result)),
+      };
     },
 
     async taskCancel(request, context) {
