@@ -731,7 +731,7 @@ describe("bad input", () => {
   test.each([
     ["malformed JSON", "{", -32700, undefined],
     ["an unknown method", call("nekte.nothing"), -32601, undefined],
-    ["another one", call("nekte.introspect", {}), -32601, undefined],
+    ["an unknown topic", call("nekte.introspect", { topic: "weather" }), -32602, "/topic"],
     ["no parameters", call("nekte.discover"), -32602, "/level"],
     ["parameters in an array", call("nekte.discover", [0]), -32602, ""],
     ["a level that is a text", call("nekte.discover", { level: "0" }), -32602, "/level"],
@@ -874,6 +874,22 @@ describe("what is published", () => {
     for (const word of ["nekte.discover", "nekte.invoke", "nekte.delegate", "nekte.task.cancel", "-32001"]) {
       expect(guide).toContain(word);
     }
+    for (const params of [undefined, {}, { topic: "all" }, { topic: null }]) {
+      expect(await result(nekte("nekte.introspect", params))).toEqual({ guide });
+    }
+  });
+
+  test.each([
+    ["budget", "max_tokens"],
+    ["discovery", "nekte.discover"],
+    ["errors", "-32009"],
+    ["tasks", "nekte.task.resume"],
+  ])("a part of it, on %s", async (topic, word) => {
+    const { guide } = await result(nekte("nekte.introspect", { topic }));
+    expect(guide).toContain(word);
+    const whole = await (await fetch(`${platform.url}/api/protocol-guide`)).text();
+    expect(whole.length).toBeGreaterThan(guide.length);
+    expect(whole).toContain(guide);
   });
 });
 

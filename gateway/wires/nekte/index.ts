@@ -8,6 +8,8 @@ import {
   DelegateRequestSchema,
   DiscoverRequestSchema,
   DiscoverResultSchema,
+  IntrospectRequestSchema,
+  IntrospectResponseSchema,
   InvokeRequestSchema,
   TaskCancelRequestSchema,
   TaskLifecycleResponseSchema,
@@ -26,9 +28,10 @@ import { EventStream, type JsonRpcEndpoint, type JsonRpcMethod, readParams } fro
 import { jsonRpcRoute, type WireDeps } from "../../src/json-rpc-route.ts";
 import { type WireCall, wireCall } from "../../src/wire-call.ts";
 import { toListed } from "./discover.ts";
-import { agentCard, PLATFORM_AGENT, PROTOCOL_GUIDE } from "./documents.ts";
+import { agentCard, PLATFORM_AGENT } from "./documents.ts";
 import { NEKTE_ERRORS } from "./errors.ts";
 import { toSse } from "./events.ts";
+import { GUIDES, type Topic } from "./guide.ts";
 import type { NekteMethods } from "./methods.ts";
 import { stateOfTask } from "./states.ts";
 
@@ -54,7 +57,7 @@ export function nekteRoutes(options: NekteOptions): HttpRoute[] {
       methods: ["GET"],
       path: "/api/protocol-guide",
       async handle(_, response) {
-        sendText(response, 200, PROTOCOL_GUIDE, {
+        sendText(response, 200, GUIDES.all, {
           "content-type": "text/plain; charset=utf-8",
           "cache-control": "public, max-age=86400",
         });
@@ -62,8 +65,6 @@ export function nekteRoutes(options: NekteOptions): HttpRoute[] {
     },
   ];
 }
-
-const MISSING = new Map([["nekte.introspect", "read GET /api/protocol-guide instead"]]);
 
 const STREAMING = new Set(["nekte.delegate"]);
 
@@ -132,12 +133,20 @@ function endpoint({ methods, epochMs }: NekteOptions, agentId: string): JsonRpcE
       });
       return encode(TaskStatusResultSchema, result);
     },
+
+    async "nekte.introspect"(params) {
+      // The contract allows these words alone.
+      const { topic = "all" } = readParams(IntrospectRequestSchema, params);
+      return encode(
+        IntrospectResponseSchema,
+        create(IntrospectResponseSchema, { guide: GUIDES[topic as Topic] }),
+      );
+    },
   };
   return {
     methods: new Map(Object.entries(calls)),
     errors: NEKTE_ERRORS,
     streaming: STREAMING,
-    missing: MISSING,
   };
 }
 

@@ -1,0 +1,78 @@
+/** What nekte.introspect can be asked about; `all` is the whole guide. (NEKTE library) */
+export type Topic = "budget" | "discovery" | "errors" | "tasks" | "all";
+
+const BEGIN = `NEKTE, as this platform speaks it
+=================================
+
+Calls are JSON-RPC 2.0, posted as application/json:
+  POST /nekte           every living agent behind one address
+  POST /nekte/{agent}   one agent, as if it were a server of its own
+An error is answered with HTTP 200 and a JSON-RPC error. Only missing credentials (401), a body that is too long (413)
+and another content type (415) have a status of their own.
+  nekte.introspect {"topic": "tasks"}              this guide, or its part on budget, discovery, errors or tasks
+`;
+
+const DISCOVERY = `Finding what there is
+  nekte.discover {"level": 0}                      id, cat and h of each capability: some eight tokens apiece
+  nekte.discover {"level": 1, "filter": {...}}     adds what it does and what it costs
+  nekte.discover {"level": 2, "filter": {"id": "sentiment"}}   adds the schemas and examples
+The filter knows category, query (words), id, top_k and threshold. Up to 1000 capabilities are listed, 100 at level 2;
+narrow the filter to see others. At /nekte an id that several agents offer is written agent/capability.
+
+Invoking
+  nekte.invoke {"cap": "sentiment", "h": "a1b2c3d4", "in": {...}, "budget": {"max_tokens": 100, "detail_level": "compact"}}
+Send the hash h that you discovered. If the capability has changed, error -32001 brings its present hash and schema, so
+that you can call again at once. The input is always checked.
+`;
+
+const TASKS = `Delegating
+  nekte.delegate {"task": {"id": "mine-1", "desc": "...", "timeout_ms": 30000}, "context": {"data": {...},
+    "permissions": {"forward": false, "persist": true, "derive": true}, "ttl_s": 3600}}
+The answer is a stream of server-sent events: progress, partial, status_change, suspended, resumed, and at the end one of
+complete, error, cancelled. It stays open while the task is suspended. Losing the stream does not stop the task: post the
+same task again, with the header Last-Event-ID set to the last id that you saw, and the rest arrives. The same id with
+another body is refused.
+The context's data is the task's input. With persist false it is never written to disk and goes along as a shared context,
+which is gone with its ttl_s or with the process that holds it.
+
+Afterwards
+  nekte.task.status {"task_id": "mine-1"}
+  nekte.task.cancel {"task_id": "mine-1", "reason": "..."}
+  nekte.task.resume {"task_id": "mine-1", "budget": {...}}   a suspended task goes on from its checkpoint
+  nekte.verify {"task_id": "mine-1", "result_hash": "...", "verification_type": "deterministic"}
+result_hash is the SHA-256 of the result's canonical JSON (RFC 8785) in hexadecimal, with or without sha256:, whole or its
+first 12 digits and more. "checks": ["hash", "sample", "source"] shows the hash, an input with its output, and who did it.
+
+Sharing contexts
+  nekte.context {"envelope": {"data": {...}, "permissions": {...}, "ttl_s": 3600, "scope": ["sentiment"]}}
+  nekte.context {"action": "request", "envelope": {"id": "..."}}
+  nekte.context {"action": "revoke", "envelope": {"id": "..."}}
+Sharing answers the id. At /nekte/{agent} that agent may read the context; at /nekte only those to whom it is sent with a
+task. To send it, delegate with "compression": "reference" and the id in the task's context; its data is not sent again. With
+a holder proof, which counts for one call, that is how to send what may not be persisted, by the id that was answered to an
+envelope without one. A context with a scope is for work of these capabilities, and a delegation in words is none, so it
+cannot carry one; who requests it names in its own scope the capability that it is for.
+`;
+
+const BUDGET = `Budgets
+A result has up to three levels: full, compact, minimal. It is sent at the level that you ask for, or the next lower one
+that fits max_tokens; a token is estimated as four characters. Without a budget it is compact within 500 tokens. If even
+the shortest form is too long, error -32003 says how much is needed.
+`;
+
+const ERRORS = `Errors
+  -32001 VERSION_MISMATCH      -32002 CAPABILITY_NOT_FOUND   -32003 BUDGET_EXCEEDED
+  -32004 CONTEXT_EXPIRED       -32005 CONTEXT_PERMISSION_DENIED
+  -32006 TASK_TIMEOUT          -32007 TASK_FAILED            -32008 VERIFICATION_FAILED
+  -32009 TASK_NOT_FOUND        -32010 TASK_NOT_CANCELLABLE   -32011 TASK_NOT_RESUMABLE
+  -32050 to -32058 are the platform's own. Every error's data has a reason in words.
+`;
+
+/** The guide in parts, for an agent that reads rather than links a library. */
+export const GUIDES: Readonly<Record<Topic, string>> = {
+  budget: BUDGET,
+  discovery: DISCOVERY,
+  errors: ERRORS,
+  tasks: TASKS,
+  all: [BEGIN, DISCOVERY, TASKS, BUDGET, ERRORS].join("\n"),
+};
