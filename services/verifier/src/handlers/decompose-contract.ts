@@ -20,6 +20,7 @@ import { toDocument, toStored } from "../documents.ts";
 import { byOf } from "../judging.ts";
 import { validateContract } from "../rules/contract-validation.ts";
 import { assertBudget, MAX_LINEAGE, type Part, type Plan, validatePlan } from "../rules/decomposition.ts";
+import { tooMany } from "../rules/limits.ts";
 import { getContract, insertContract } from "../store/contracts.ts";
 import type { StoredDocument } from "../store/documents.ts";
 import {
@@ -189,10 +190,4 @@ function contractExists({ id }: StoredDocument): DeputeError {
 
 function notAllowed(message: string): DeputeError {
   return new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, message);
-}
-
-function tooMany(limit: string, max: number): DeputeError {
-  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `more than ${max} ${limit}`, {
-    metadata: { limit, max: String(max) },
-  });
 }

@@ -28,6 +28,7 @@ import {
   storedDigests,
   type Terms,
 } from "../rules/evidence.ts";
+import { tooMany } from "../rules/limits.ts";
 import { digestOf, hashMatches, resultHash } from "../rules/result-hash.ts";
 import { getArtifact, hasArtifact, insertArtifact, usageOf } from "../store/artifacts.ts";
 import { finalResult, getResult, insertResult, listResults, type ResultRow } from "../store/results.ts";
@@ -204,11 +205,5 @@ function idReused(verificationId: string): DeputeError {
 function isFinal({ verificationId }: ResultRow): DeputeError {
   return new DeputeError(ErrorReason.VERIFICATION_FINAL, "the receipt has a final verification result", {
     metadata: { verification: verificationId },
-  });
-}
-
-function tooMany(limit: string, max: number): DeputeError {
-  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `more than ${max} ${limit}`, {
-    metadata: { limit, max: String(max) },
   });
 }
