@@ -45,16 +45,15 @@ export function toRpcError(table: ErrorTable, thrown: unknown, requestId: string
       reason: reasonName(refusal.reason),
       detail: refusal.message,
       metadata: refusal.metadata,
-      ...(refusal.violations.length === 0
-        ? {}
-        : {
-            violations: refusal.violations.map(({ field, description }) => ({
-              path: field,
-              message: description,
-            })),
-          }),
+      ...violationsOf(refusal),
     },
   };
+}
+
+/** The member `violations` of a refusal's data: what is wrong and where; no member when the refusal names nothing. */
+export function violationsOf({ violations }: DeputeError) {
+  if (violations.length === 0) return {};
+  return { violations: violations.map(({ field, description }) => ({ path: field, message: description })) };
 }
 
 /** What follows a name in a field; empty when the field does not begin with it. */

@@ -2,7 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { isRetryable, REFUSALS, type RefusalCode } from "@depute/asp";
 import { RejectionCode } from "@depute/contracts/asp/v0/common_pb";
 import { type DeputeError, ErrorReason, reasonName, Status, statusOf } from "@depute/core";
-import { refusalIn } from "../../src/fault.ts";
+import { refusalIn, violationsOf } from "../../src/fault.ts";
 
 /** The words of ASP's error codes. (ASP specification "Error codes") */
 const WORDS: ReadonlyMap<RejectionCode, string> = new Map([
@@ -65,14 +65,7 @@ export function toAspError(thrown: unknown, requestId: string): AspError {
         reason: reasonName(refusal.reason),
         detail: refusal.message,
         metadata: refusal.metadata,
-        ...(refusal.violations.length === 0
-          ? {}
-          : {
-              violations: refusal.violations.map(({ field, description }) => ({
-                path: field,
-                message: description,
-              })),
-            }),
+        ...violationsOf(refusal),
       },
     },
   };

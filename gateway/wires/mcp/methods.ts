@@ -1,5 +1,5 @@
 import { type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
-import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import { AttenuationSchema } from "@depute/contracts/delegateos/v0/token_pb";
 import type { DiscoveredCapability } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
@@ -82,7 +82,7 @@ export const delegate: Method = async ({ tasks }, args, call) => {
     ...(input === undefined ? {} : { input }),
   };
   const requestId = args.text("request_id") || newId();
-  const wait = toDuration(args.count("wait_ms", 0, MAX_WAIT_MS));
+  const wait = durationFromMs(args.count("wait_ms", 0, MAX_WAIT_MS));
   const { task } = await tasks.createTask({ requestId, draft, wait }, call.asCaller);
   return toView(task);
 };
@@ -90,7 +90,7 @@ export const delegate: Method = async ({ tasks }, args, call) => {
 /** Looks at a task, or waits for its end or for news of it. */
 export const watch: Method = async ({ tasks }, args, call) => {
   const after = args.has("after") ? { afterSequence: BigInt(args.count("after", 0)) } : {};
-  const timeout = toDuration(args.count("wait_ms", 0, MAX_WAIT_MS));
+  const timeout = durationFromMs(args.count("wait_ms", 0, MAX_WAIT_MS));
   const { task } = await tasks.waitTask({ taskId: args.wanted("task"), timeout, ...after }, call.asCaller);
   return toView(task);
 };
@@ -185,8 +185,4 @@ function toView(task: Task | undefined): JsonObject {
     ...(attestationId === "" ? {} : { attestation: attestationId }),
     after: Number(lastSequence),
   };
-}
-
-function toDuration(ms: number) {
-  return { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };
 }
