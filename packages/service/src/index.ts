@@ -44,6 +44,7 @@ export {
   type ServiceModule,
   type ServiceName,
 } from "./module.ts";
+export { Outbox, type OutboxOptions } from "./outbox.ts";
 export { reflectionService, registerReflection } from "./reflection.ts";
 export { REQUEST_ID_HEADER, requestIdFrom, requestIdOf } from "./request-id.ts";
 export { createRpcHandler, type RpcHandler } from "./rpc-handler.ts";
@@ -63,5 +64,6 @@ export {
   settingsOf,
 } from "./settings.ts";
 export { onStopSignal } from "./signals.ts";
+export { pause, StreamFollower, type StreamFollowerOptions } from "./stream-follower.ts";
 export { startTelemetry, startTracing, type Telemetry } from "./telemetry.ts";
 export { createServiceTransport, type ServiceTransport, type ServiceTransportOptions } from "./transport.ts";

@@ -3,15 +3,11 @@ import type { AgentService } from "@depute/contracts/depute/registry/v1/agent_se
 import type { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import type { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { ErrorReason, type Timers } from "@depute/core";
-import { fromConnectError, type Logger, ownHeaders } from "@depute/service";
+import { fromConnectError, type Logger, Outbox, ownHeaders } from "@depute/service";
 import type { Store } from "@depute/store";
 import { readAttestation } from "./attestations.ts";
 import type { Attestation } from "./rules/documents.ts";
-import { dropOutcome, firstOutcomes } from "./store/trust-outbox.ts";
-
-/** How long to wait while another service is away, and between looks, in milliseconds. */
-const WAIT_MS = 30_000;
-const BATCH = 50;
+import { dropOutcome, firstOutcomes, type OutboxRow } from "./store/trust-outbox.ts";
 
 /** Refusals that another try would meet as well. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
@@ -39,71 +35,51 @@ export interface TrustFeederOptions {
  */
 export class TrustFeeder {
   readonly #options: TrustFeederOptions;
-  readonly #closing = new AbortController();
-  #wake: () => void = () => {};
-  /** Whether something came while this looked at what was there. */
-  #woken = false;
-  #done: Promise<void> = Promise.resolve();
+  readonly #outbox: Outbox<OutboxRow>;
 
   constructor(options: TrustFeederOptions) {
     this.#options = options;
+    const { store, timers, logger } = options;
+    this.#outbox = new Outbox<OutboxRow>({
+      timers,
+      log: logger,
+      what: "outcomes cannot be told to the registry",
+      first: (limit) => store.read((tx) => firstOutcomes(tx, limit)),
+      tell: ({ attestationId }, signal) => this.#tell(attestationId, signal),
+      drop: ({ place }) => store.write((tx) => dropOutcome(tx, place)),
+    });
   }
 
   start(): void {
-    // The services of one process start one after the other; nobody is called before all of them are up.
-    this.#done = this.#wait(0).then(() => this.#run());
+    this.#outbox.start();
   }
 
   /** There is something new. */
   wake(): void {
-    this.#woken = true;
-    this.#wake();
+    this.#outbox.wake();
   }
 
   async close(): Promise<void> {
-    this.#closing.abort();
-    this.#wake();
-    await this.#done;
+    await this.#outbox.close();
   }
 
-  async #run(): Promise<void> {
-    const { store, logger } = this.#options;
-    const { signal } = this.#closing;
-    while (!signal.aborted) {
-      this.#woken = false;
-      try {
-        const rows = await store.read((tx) => firstOutcomes(tx, BATCH));
-        for (const { place, attestationId } of rows) {
-          if (signal.aborted) return;
-          await this.#tell(attestationId);
-          await store.write((tx) => dropOutcome(tx, place));
-        }
-        if (rows.length === BATCH || this.#woken) continue;
-      } catch (error) {
-        if (signal.aborted) return;
-        logger.warn({ err: error }, "outcomes cannot be told to the registry; trying again");
-      }
-      await this.#wait(WAIT_MS);
-    }
-  }
-
-  async #tell(attestationId: string): Promise<void> {
+  async #tell(attestationId: string, signal: AbortSignal): Promise<void> {
     const { store } = this.#options;
     const { attestation } = await readAttestation(store, attestationId);
     try {
-      await this.#record(attestation);
+      await this.#record(attestation, signal);
     } catch (error) {
       if (!FINAL.has(fromConnectError(error).reason)) throw error;
     }
   }
 
-  async #record({ id, contractId, delegationId, result }: Attestation): Promise<void> {
+  async #record({ id, contractId, delegationId, result }: Attestation, signal: AbortSignal): Promise<void> {
     const { delegations, trust } = this.#options;
-    const options = { headers: ownHeaders(""), signal: this.#closing.signal };
+    const options = { headers: ownHeaders(""), signal };
     const { delegation } = await delegations.getDelegation({ delegationId }, options);
     if (delegation === undefined || delegation.contractId !== contractId) return;
-    const agentId = await this.#agentOf(delegation.to);
-    const counterpartAgentId = await this.#agentOf(delegation.from);
+    const agentId = await this.#agentOf(delegation.to, signal);
+    const counterpartAgentId = await this.#agentOf(delegation.from, signal);
     if (agentId === undefined || counterpartAgentId === undefined) return;
     const quality = result.verificationOutcome?.score;
     await trust.recordEvidence(
@@ -128,20 +104,9 @@ export class TrustFeeder {
   }
 
   /** The agent of a principal, when it has just one. */
-  async #agentOf(principal: string): Promise<string | undefined> {
-    const options = { headers: ownHeaders(""), signal: this.#closing.signal };
+  async #agentOf(principal: string, signal: AbortSignal): Promise<string | undefined> {
+    const options = { headers: ownHeaders(""), signal };
     const { agents } = await this.#options.agents.listAgents({ principal, pageSize: 2 }, options);
     return agents.length === 1 ? agents[0]?.id : undefined;
-  }
-
-  #wait(ms: number): Promise<void> {
-    if (this.#closing.signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      const cancel = this.#options.timers.after(ms, resolve);
-      this.#wake = () => {
-        cancel();
-        resolve();
-      };
-    });
   }
 }

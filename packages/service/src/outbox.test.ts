@@ -1,0 +1,83 @@
+import { ManualClock } from "@depute/core";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { createLogger } from "./log.ts";
+import { Outbox } from "./outbox.ts";
+
+let clock: ManualClock;
+let rows: number[];
+let told: number[];
+let away: boolean;
+let tries: number;
+let outbox: Outbox<number>;
+
+beforeEach(() => {
+  [clock, rows, told, away, tries] = [new ManualClock(0), [], [], false, 0];
+  outbox = new Outbox<number>({
+    timers: clock,
+    log: createLogger({ level: "silent", name: "test" }),
+    what: "a number cannot be told",
+    first: async (limit) => rows.slice(0, limit),
+    async tell(row) {
+      tries++;
+      if (away) throw new Error("away");
+      told.push(row);
+    },
+    drop: async (row) => {
+      rows = rows.filter((other) => other !== row);
+    },
+  });
+  outbox.start();
+});
+afterEach(() => outbox.close());
+
+/** Lets what hangs on the present moment happen. */
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+const pass = async (ms: number) => {
+  clock.advance(ms);
+  await settle();
+};
+
+test("what is there at the start is told in order, and what comes is told when it comes", async () => {
+  rows = Array.from({ length: 120 }, (_, index) => index);
+  const all = [...rows, 120];
+  await pass(0);
+  await vi.waitFor(() => expect(rows).toEqual([]));
+  rows = [120];
+  outbox.wake();
+  await settle();
+  expect([told, rows]).toEqual([all, []]);
+});
+
+test("while nobody answers the waits grow, whatever comes meanwhile, and nothing is dropped", async () => {
+  away = true;
+  rows = [1];
+  await pass(0);
+  const waits = [250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000];
+  for (const [index, wait] of waits.entries()) {
+    expect(tries).toBe(index + 1);
+    outbox.wake();
+    await pass(wait - 1);
+    expect(tries).toBe(index + 1);
+    await pass(1);
+  }
+  away = false;
+  rows.push(2);
+  await pass(30_000);
+  expect([told, rows]).toEqual([[1, 2], []]);
+});
+
+test("what nobody announced is found at the next look", async () => {
+  await pass(0);
+  rows = [1];
+  await pass(30_000);
+  expect(told).toEqual([1]);
+});
+
+test("nothing is told after it was closed", async () => {
+  await pass(0);
+  await outbox.close();
+  rows = [1];
+  outbox.wake();
+  await pass(60_000);
+  expect(told).toEqual([]);
+});
