@@ -15,6 +15,7 @@ import { placeUnder, type TreeLimits } from "./rules/tree.ts";
 import { isDelegate, isDelegator, taskNotFound, type Viewer } from "./rules/visibility.ts";
 import { openSpend } from "./spend.ts";
 import { insertBlocks } from "./store/block-rows.ts";
+import { insertDelegation } from "./store/delegation-rows.ts";
 import { insertEvent } from "./store/event-rows.ts";
 import { insertInput, insertOutputSchema } from "./store/input-rows.ts";
 import { findRequest, insertRequest } from "./store/request-rows.ts";
@@ -36,7 +37,7 @@ export interface Admitted {
   readonly admission: Admission;
   /** The schema that `admission.outputSchema` names, JSON in UTF-8. */
   readonly outputSchema: Uint8Array | undefined;
-  /** The revocation ids of the worker token's blocks. */
+  /** The revocation ids of the worker token's blocks, the authority's first. */
   readonly blocks: readonly string[];
 }
 
@@ -120,6 +121,8 @@ export async function createTask(
     await insertInput(tx, taskId, { input: draft.input, workerToken: draft.workerToken });
     await insertRequest(tx, { delegator, requestId, draftDigest: digest, taskId });
     await insertBlocks(tx, taskId, admitted.blocks);
+    const { delegationId } = admitted.admission;
+    if (delegationId !== "") await insertDelegation(tx, taskId, delegationId, admitted.blocks.at(-1) ?? "");
     if (draft.contextIds.length > 0) {
       const { agentId, agentPrincipal: agentKey, capabilityId } = admitted.admission;
       const to = { taskId, capabilityId, reader: { agentId, principal: agentKey } };

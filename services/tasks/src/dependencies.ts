@@ -1,6 +1,7 @@
 import { type Client, createClient } from "@connectrpc/connect";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
+import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
@@ -13,6 +14,7 @@ export interface Dependencies {
   readonly agents: Client<typeof AgentService>;
   readonly discovery: Client<typeof DiscoveryService>;
   readonly tokens: Client<typeof TokenService>;
+  readonly delegations: Client<typeof DelegationService>;
   readonly revocations: Client<typeof RevocationService>;
   readonly attestations: Client<typeof AttestationService>;
   readonly contracts: Client<typeof ContractService>;
@@ -25,6 +27,7 @@ export function connectDependencies({ connect }: Pick<ServiceDeps, "connect">): 
     agents: createClient(AgentService, registry),
     discovery: createClient(DiscoveryService, registry),
     tokens: createClient(TokenService, tokens),
+    delegations: createClient(DelegationService, tokens),
     revocations: createClient(RevocationService, tokens),
     attestations: createClient(AttestationService, verifier),
     contracts: createClient(ContractService, verifier),

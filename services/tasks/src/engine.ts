@@ -12,6 +12,7 @@ import { isTerminal, statusName } from "./rules/state-machine.ts";
 import { taskNotFound } from "./rules/visibility.ts";
 import { settleAttempt, settleTask } from "./spend.ts";
 import { deleteBlocks } from "./store/block-rows.ts";
+import { endDelegation } from "./store/delegation-rows.ts";
 import { insertEvent, readEvents } from "./store/event-rows.ts";
 import { readInput } from "./store/input-rows.ts";
 import { deleteReports } from "./store/request-rows.ts";
@@ -44,6 +45,7 @@ export class Engine {
   readonly #timers: Timers;
   readonly #later = new Set<() => void>();
   #onDeadline: (atMs: number) => void = () => {};
+  #onDelegationEnd: () => void = () => {};
 
   constructor({ store, bus, clock, timers, random }: EngineOptions) {
     this.store = store;
@@ -62,6 +64,11 @@ export class Engine {
   /** Tells the listener about each deadline that a change set. */
   onDeadline(listener: (atMs: number) => void): void {
     this.#onDeadline = listener;
+  }
+
+  /** Tells the listener when there is the end of a delegation to be told. */
+  onDelegationEnd(listener: () => void): void {
+    this.#onDelegationEnd = listener;
   }
 
   /** A task's record, as it is stored. */
@@ -166,7 +173,10 @@ export class Engine {
     if (record.hold === undefined && record.epoch > 0) await deleteReports(tx, record.task.id);
     const hasEnded = isTerminal(record.task.status);
     if (hasEnded) {
-      if (record.task.delegationId !== "") await deleteBlocks(tx, record.task.id);
+      if (record.task.delegationId !== "") {
+        await deleteBlocks(tx, record.task.id);
+        if (await endDelegation(tx, record.task)) tx.afterCommit(() => this.#onDelegationEnd());
+      }
       await deleteWorkState(tx, record.task.id);
       await this.#endChildren(tx, record);
     }

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { ServiceDeps } from "@depute/service";
 import { openStore } from "@depute/store";
 import { ContextMemory } from "./context-memory.ts";
+import { delegationEnds } from "./delegation-ends.ts";
 import { connectDependencies } from "./dependencies.ts";
 import { Engine } from "./engine.ts";
 import type { TasksContext } from "./handlers/context.ts";
@@ -68,6 +69,9 @@ export async function openRuntime(
     maxAgeMs: pollMs / 2,
   });
   const purger = new Purger({ store, clock, timers, log, retentionMs, tombstoneMs });
+  const ends = delegationEnds({ store, delegations: dependencies.delegations, timers, log });
+  engine.onDelegationEnd(() => ends.wake());
+  ends.start();
   purger.start();
   timekeeper.start();
   follower.start();
@@ -89,7 +93,7 @@ export async function openRuntime(
     timekeeper,
     purger,
     async close() {
-      await Promise.all([timekeeper.close(), follower.close(), purger.close()]);
+      await Promise.all([timekeeper.close(), follower.close(), purger.close(), ends.close()]);
       engine.close();
       contextMemory.close();
       taskWakeUps.close();

@@ -215,6 +215,20 @@ CREATE TABLE task_artifact_bytes (
 CREATE INDEX task_artifact_bytes_by_task ON task_artifact_bytes (task_id);
 `;
 
+// A row whose place is set waits to be told to the tokens service; it outlives what the task held.
+const DELEGATIONS = `
+CREATE TABLE task_delegations (
+  task_id TEXT PRIMARY KEY,
+  delegation_id TEXT NOT NULL,
+  revocation_id TEXT NOT NULL,
+  status BIGINT NOT NULL DEFAULT 0,
+  attestation_id TEXT NOT NULL DEFAULT '',
+  place BIGINT
+);
+CREATE INDEX task_delegations_to_tell ON task_delegations (place) WHERE place IS NOT NULL;
+CREATE INDEX task_delegations_open ON task_delegations (revocation_id) WHERE place IS NULL;
+`;
+
 /** The tables of the tasks service. Status 1 is TASK_STATUS_PENDING, 6 TASK_STATUS_IN_REVIEW. */
 export const MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "tasks", sql: TASKS },
@@ -223,4 +237,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: 4, name: "contexts", sql: CONTEXTS },
   { id: 5, name: "retention", sql: RETENTION },
   { id: 6, name: "artifacts", sql: ARTIFACTS },
+  { id: 7, name: "delegations", sql: DELEGATIONS },
 ];

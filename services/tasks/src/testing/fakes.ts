@@ -5,6 +5,7 @@ import { AttestationSchema } from "@depute/contracts/delegateos/v0/attestation_p
 import { TaskContractSchema } from "@depute/contracts/delegateos/v0/contract_pb";
 import {
   AuthorizedScopeSchema,
+  type DelegationStatus,
   DenialReasonSchema,
   DenialType,
 } from "@depute/contracts/delegateos/v0/delegation_pb";
@@ -12,6 +13,7 @@ import { VerificationMethod } from "@depute/contracts/delegateos/v0/verification
 import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
+import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import {
   RevocationSchema,
   RevocationService,
@@ -61,6 +63,10 @@ export class Fakes {
   /** Recorded attestations by their id. */
   readonly attestations = new Map<string, { principal: string; contractId: string; delegationId: string }>();
   readonly revoked: string[] = [];
+  /** The ends of delegations that were told, in order. */
+  readonly finished: { revocationId: string; status: DelegationStatus; attestationId: string }[] = [];
+  /** Called within each call of FinishDelegation. */
+  onFinish: () => void = () => {};
   /** Called within each call of CheckOutput. */
   onCheckOutput: () => Promise<unknown> = async () => {};
   /** The cursors that the log of revocations was opened with. */
@@ -140,6 +146,14 @@ export class Fakes {
           ? ({ case: "scope", value: create(AuthorizedScopeSchema) } as const)
           : ({ case: "denial", value: create(DenialReasonSchema, { type: known.denial }) } as const);
       return { blocks: [block], delegatee: known.delegatee, result };
+    });
+    router.rpc(DelegationService.method.finishDelegation, ({ revocationId, outcome }) => {
+      this.#present("tokens");
+      this.onFinish();
+      if (outcome.case !== "result") throw new Error("no result");
+      const { status, attestationId } = outcome.value;
+      this.finished.push({ revocationId, status, attestationId });
+      return {};
     });
     const fakes = this;
     router.rpc(RevocationService.method.watchRevocations, async function* ({ afterSequence }, { signal }) {
