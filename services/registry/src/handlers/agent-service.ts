@@ -33,6 +33,7 @@ import { getAgentCard } from "./get-agent-card.ts";
 import { listAgents } from "./list-agents.ts";
 import { publishCapabilities } from "./publish-capabilities.ts";
 import { registerAgent } from "./register-agent.ts";
+import { replacePrincipal } from "./replace-principal.ts";
 import { watchAgents } from "./watch-agents.ts";
 
 export function agentService(registry: RegistryContext): ServiceImpl<typeof AgentService> {
@@ -44,6 +45,7 @@ export function agentService(registry: RegistryContext): ServiceImpl<typeof Agen
     deregisterAgent: (request, context) => deregisterAgent(registry, request, context),
     publishCapabilities: (request, context) => publishCapabilities(registry, request, context),
     setAgentStatus: (request, context) => setAgentStatus(registry, request, context),
+    replacePrincipal: (request, context) => replacePrincipal(registry, request, context),
     getAgentVersion: (request, context) => getAgentVersion(registry, request, context),
     getAgentCard: (request, context) => getAgentCard(registry, request, context),
     watchAgents: (request, context) => watchAgents(registry, request, context),

@@ -166,9 +166,14 @@ async function versionOf(
       violations: [{ field: "agent.version", description: "was registered with another content" }],
     });
   }
+  return { revision: await nextRevision(tx, id), digest, isNew: true };
+}
+
+/** The number of an agent's next version. @throws DeputeError LIMIT_EXCEEDED */
+export async function nextRevision(tx: WriteTx, id: string): Promise<number> {
   const [latest] = await listVersions(tx, id, Number.MAX_SAFE_INTEGER, 1);
   const revision = (latest?.revision ?? 0) + 1;
-  if (revision <= MAX_VERSIONS) return { revision, digest, isNew: true };
+  if (revision <= MAX_VERSIONS) return revision;
   throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${id} has as many versions as an agent may have`, {
     metadata: { limit: "agent_versions", max: String(MAX_VERSIONS) },
   });

@@ -228,4 +228,12 @@ export const migrations: readonly Migration[] = [
       INSERT INTO capability_keys (key, id, agent_id)
         SELECT 'c' || category_key, id, agent_id FROM capabilities`,
   },
+  {
+    id: 8,
+    name: "versions that differ in their key alone",
+    sql: `
+      DROP INDEX agent_versions_by_version;
+      CREATE INDEX agent_versions_by_version ON agent_versions (agent_id, version, revision)
+        WHERE version <> ''`,
+  },
 ];

@@ -53,7 +53,7 @@ export async function listVersions(
   return rows.map(toVersion);
 }
 
-/** @throws ConstraintError when the revision, or the agent's own word for the version, is there already */
+/** @throws ConstraintError when the revision is there already */
 export async function addVersion(tx: WriteTx, version: StoredVersion): Promise<void> {
   const { record } = version;
   await tx.run(
