@@ -388,6 +388,23 @@ describe("nekte.delegate", () => {
     ]);
   });
 
+  test("that named a context is taken up again after the context was taken back", async () => {
+    const shared = { ...CONTEXT, id: "taken-back", data: { shared: true } };
+    await result(nekte("nekte.context", { envelope: shared }));
+    const context = { ...CONTEXT, id: shared.id, data: null, compression: "reference" };
+    const params = { ...work(), context };
+    const post = (body: object, headers?: Record<string, string>) =>
+      platform.post("/nekte/nlp-worker", call("nekte.delegate", body), headers);
+    const all = await frames(await post(params));
+    await result(nekte("nekte.context", { action: "revoke", envelope: { id: shared.id } }));
+    expect(await frames(await post(params, { "last-event-id": "5" }))).toEqual(all.slice(-1));
+    expect(await error(post(params))).toMatchObject({ code: -32004 });
+    const other = { ...params, task: { ...params.task, desc: "other" } };
+    expect(await error(post(other, { "last-event-id": "5" }))).toMatchObject({ code: -32004 });
+    const none = { ...params, task: { ...params.task, id: "never" } };
+    expect(await error(post(none, { "last-event-id": "5" }))).toMatchObject({ code: -32004 });
+  });
+
   test("names a context that was shared before", async () => {
     const shared = { data: { shared: true }, ...CONTEXT, id: "mine" };
     await result(nekte("nekte.context", { envelope: shared }));

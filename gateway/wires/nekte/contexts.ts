@@ -73,8 +73,8 @@ export async function contextOf(
   const { context } = request;
   if (context === undefined) return undefined;
   checkScope(context);
+  if (!goesAlong(context)) return undefined;
   if (context.compression === "reference") return referenceOf({ contexts }, context, call);
-  if (!isForMemory(context)) return undefined;
   if (hasProof(call)) {
     throw invalid(
       "/context/permissions/persist",
@@ -91,9 +91,9 @@ export async function contextOf(
   return shared.context?.id;
 }
 
-/** Whether a context must not be written down, as a task's input is. */
-export function isForMemory({ permissions }: ContextEnvelope): boolean {
-  return permissions?.persist !== true;
+/** Whether a context goes along as a shared one: a task's input would be written down. */
+export function goesAlong({ compression, permissions }: ContextEnvelope): boolean {
+  return compression === "reference" || permissions?.persist !== true;
 }
 
 async function referenceOf({ contexts }: Contexts, { id }: ContextEnvelope, call: WireCall): Promise<string> {

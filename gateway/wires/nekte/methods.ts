@@ -23,7 +23,7 @@ import type { Clients } from "../../src/clients.ts";
 import { renameFields } from "../../src/fault.ts";
 import type { WireCall } from "../../src/wire-call.ts";
 import { type Resolved, resolveLevel } from "./budget.ts";
-import { answerContext, contextOf, isForMemory } from "./contexts.ts";
+import { answerContext, contextOf, goesAlong } from "./contexts.ts";
 import { type Discovery, discover } from "./discover.ts";
 import { elapsedMs, type TaskView, toDelegateEvent, toError, viewAfter } from "./events.ts";
 import { type NekteState, stateBefore, stateOfTask } from "./states.ts";
@@ -124,54 +124,61 @@ export class NekteMethods {
     after: bigint,
     call: WireCall,
   ): Promise<AsyncGenerator<Told, void, undefined>> {
-    const { clients, defaultAgent } = this.#context;
-    const { task, context } = request;
+    const { task } = request;
     if (task === undefined) throw new Error("a valid request has a task");
-    const { id: externalId, desc: description, timeoutMs, budget } = task;
-    const delegate = agentId || defaultAgent;
+    const delegate = agentId || this.#context.defaultAgent;
     if (delegate === "") throw noAgent();
+    const { first, events } = await this.#begin(delegate, request, call).catch(async (thrown: unknown) => {
+      const known = after > 0n ? await this.#knownTask(delegate, request, thrown, call) : undefined;
+      if (known === undefined) throw thrown;
+      return firstOf(this.#context.clients.tasks.watchTask({ taskId: known }, call.asCaller));
+    });
+    const beganMs = first.done === true || first.value.event === undefined ? 0 : timeOf(first.value.event);
+    const view = { taskId: task.id, budget: task.budget, beganMs, wentBack: false };
+    return tellAll(first, events, view, after, call.signal);
+  }
+
+  /** Hands over the work, or attaches to the same that was handed over before. */
+  async #begin(agentId: string, request: DelegateRequest, call: WireCall): Promise<Begun> {
+    const { clients } = this.#context;
+    const { task, context } = request;
+    const { id: externalId = "", desc: description = "", timeoutMs = 0, budget } = task ?? {};
     const contextId = await contextOf(clients, request, call);
+    const isInput = context !== undefined && contextId === undefined;
     const draft = {
       externalId,
-      agentId: delegate,
+      agentId,
       description,
       limits: { total: toDuration(timeoutMs) },
       ...(budget === undefined ? {} : { budget }),
       ...(contextId === undefined ? {} : { contextIds: [contextId] }),
-      ...(context === undefined || contextId !== undefined
-        ? {}
-        : { input: readJson(context.data, "/context/data") }),
+      ...(isInput ? { input: readJson(context.data, "/context/data") } : {}),
     };
-    const stream = clients.tasks.delegateTask({ requestId: newId(), draft }, call.asCaller);
-    let events: Events = stream[Symbol.asyncIterator]();
-    const first = await events.next().catch(async (thrown: unknown) => {
-      const taken = reasonOf(thrown) === ErrorReason.TASK_ID_TAKEN;
-      const known = taken && after > 0n ? await this.#sameButContext(request, delegate, call) : undefined;
-      if (known !== undefined) {
-        events = clients.tasks.watchTask({ taskId: known }, call.asCaller)[Symbol.asyncIterator]();
-        return events.next();
-      }
-      throw renameFields(thrown, {
-        "draft.input": "/context/data",
-        "draft.context_ids": "/context",
-        "draft.external_id": "/task/id",
-        "draft.description": "/task/desc",
-        "draft.limits.total": "/task/timeout_ms",
-      });
-    });
-    const beganMs = first.done === true || first.value.event === undefined ? 0 : timeOf(first.value.event);
-    const view = { taskId: externalId, budget, beganMs, wentBack: false };
-    return tellAll(first, events, view, after, call.signal);
+    return firstOf(clients.tasks.delegateTask({ requestId: newId(), draft }, call.asCaller)).catch(
+      (thrown: unknown) => {
+        throw renameFields(thrown, {
+          "draft.input": "/context/data",
+          "draft.context_ids": "/context",
+          "draft.external_id": "/task/id",
+          "draft.description": "/task/desc",
+          "draft.limits.total": "/task/timeout_ms",
+        });
+      },
+    );
   }
 
   /**
-   * The id of the task that a caller takes up again whose context is gone with its time or its process, and can be compared
-   * no more. Only who has seen an event of it takes it up like that.
+   * The id of the task that a caller takes up again whose context is gone, with its time or its process, and so can be
+   * compared no more; undefined where that is not what was refused. Only who has seen an event of it takes it up like that.
    */
-  async #sameButContext({ task, context }: DelegateRequest, agentId: string, call: WireCall) {
-    if (task === undefined || context === undefined || !isForMemory(context)) return undefined;
+  async #knownTask(agentId: string, { task, context }: DelegateRequest, refused: unknown, call: WireCall) {
+    const reason = reasonOf(refused);
+    if (task === undefined || context === undefined || !goesAlong(context)) return undefined;
+    if (reason === undefined || !CONTEXT_GONE.has(reason)) return undefined;
     const name = { case: "externalId", value: task.id } as const;
-    const { task: known } = await this.#context.clients.tasks.getTask({ name }, call.asCaller);
+    const asked = this.#context.clients.tasks.getTask({ name }, call.asCaller);
+    // What was refused first is what the caller is told.
+    const known = (await asked.catch(() => undefined))?.task;
     const isSame =
       known?.agentId === agentId &&
       known.capabilityId === "" &&
@@ -231,6 +238,24 @@ export interface Lifecycle {
 }
 
 type Events = AsyncIterator<{ event?: TaskEvent | undefined }>;
+
+/** A stream of a task's events that has begun. */
+interface Begun {
+  readonly first: IteratorResult<{ event?: TaskEvent | undefined }>;
+  readonly events: Events;
+}
+
+/** What comes of delegating again with a context that is gone: it cannot be named, or another one is the draft's. */
+const CONTEXT_GONE: ReadonlySet<ErrorReason> = new Set([
+  ErrorReason.TASK_ID_TAKEN,
+  ErrorReason.CONTEXT_NOT_FOUND,
+  ErrorReason.CONTEXT_EXPIRED,
+]);
+
+async function firstOf(stream: AsyncIterable<{ event?: TaskEvent | undefined }>): Promise<Begun> {
+  const events = stream[Symbol.asyncIterator]();
+  return { first: await events.next(), events };
+}
 
 async function* tellAll(
   first: IteratorResult<{ event?: TaskEvent | undefined }>,
