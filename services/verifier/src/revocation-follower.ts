@@ -2,7 +2,7 @@ import type { Client } from "@connectrpc/connect";
 import { RevocationEntrySchema } from "@depute/contracts/delegateos/v0/revocation_pb";
 import type { Revocation, RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { fromTimestamp, type Timers } from "@depute/core";
-import { type Logger, ownHeaders } from "@depute/service";
+import { type Logger, ownHeaders, StreamFollower } from "@depute/service";
 import type { Store } from "@depute/store";
 import { encode } from "@depute/wire";
 import { readCursor, writeCursor } from "./store/cursors.ts";
@@ -11,10 +11,6 @@ import type { TransparencyLog } from "./transparency-log.ts";
 
 /** The cursor's name in the store. */
 export const CURSOR = "revocations";
-
-/** How long to wait before the stream is opened again, in milliseconds: doubled each time, up to the second. */
-const FIRST_WAIT_MS = 250;
-const LONGEST_WAIT_MS = 30_000;
 
 export interface RevocationFollowerOptions {
   readonly store: Store;
@@ -30,39 +26,34 @@ export interface RevocationFollowerOptions {
  */
 export class RevocationFollower {
   readonly #options: RevocationFollowerOptions;
-  readonly #closing = new AbortController();
-  #done: Promise<void> = Promise.resolve();
+  readonly #follower: StreamFollower;
 
   constructor(options: RevocationFollowerOptions) {
     this.#options = options;
+    const { timers, logger: log } = options;
+    this.#follower = new StreamFollower({
+      what: "revocations",
+      follow: (signal, heard) => this.#follow(signal, heard),
+      timers,
+      log,
+    });
   }
 
   start(): void {
-    // The services of one process start one after the other; nobody is called before all of them are up.
-    this.#done = this.#wait(0).then(() => this.#run());
+    this.#follower.start();
   }
 
-  async close(): Promise<void> {
-    this.#closing.abort();
-    await this.#done;
+  close(): Promise<void> {
+    return this.#follower.close();
   }
 
-  async #run(): Promise<void> {
-    const { store, revocations, logger } = this.#options;
-    const { signal } = this.#closing;
-    for (let waitMs = FIRST_WAIT_MS; !signal.aborted; waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)) {
-      try {
-        const afterSequence = BigInt(await store.read((tx) => readCursor(tx, CURSOR)));
-        const options = { signal, headers: ownHeaders("") };
-        for await (const { revocation } of revocations.watchRevocations({ afterSequence }, options)) {
-          waitMs = FIRST_WAIT_MS;
-          if (revocation !== undefined) await this.#append(revocation);
-        }
-      } catch (error) {
-        if (signal.aborted) return;
-        logger.warn({ err: error, waitMs }, "revocations cannot be followed; trying again");
-      }
-      await this.#wait(waitMs);
+  async #follow(signal: AbortSignal, heard: () => void): Promise<void> {
+    const { store, revocations } = this.#options;
+    const afterSequence = BigInt(await store.read((tx) => readCursor(tx, CURSOR)));
+    const options = { signal, headers: ownHeaders("") };
+    for await (const { revocation } of revocations.watchRevocations({ afterSequence }, options)) {
+      heard();
+      if (revocation !== undefined) await this.#append(revocation);
     }
   }
 
@@ -79,20 +70,6 @@ export class RevocationFollower {
         });
       }
       await writeCursor(tx, CURSOR, Number(sequence));
-    });
-  }
-
-  #wait(ms: number): Promise<void> {
-    const { signal } = this.#closing;
-    if (signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      const over = () => {
-        cancel();
-        signal.removeEventListener("abort", over);
-        resolve();
-      };
-      const cancel = this.#options.timers.after(ms, over);
-      signal.addEventListener("abort", over, { once: true });
     });
   }
 }

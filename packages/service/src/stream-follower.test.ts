@@ -1,0 +1,113 @@
+import { ManualClock } from "@depute/core";
+import { describe, expect, it, vi } from "vitest";
+import { createLogger } from "./log.ts";
+import { pause, StreamFollower, type StreamFollowerOptions } from "./stream-follower.ts";
+
+/** A follower whose stream does each time what it is told, and how often that was. */
+function following(follow: StreamFollowerOptions["follow"]) {
+  const clock = new ManualClock();
+  const lines: string[] = [];
+  const log = createLogger({
+    level: "warn",
+    name: "test",
+    destination: { write: (line) => void lines.push(line) },
+  });
+  const stream = vi.fn(follow);
+  const follower = new StreamFollower({ what: "news", follow: stream, timers: clock, log });
+  follower.start();
+  /** Moves on, and lets what is due come to its next wait. */
+  const advance = async (ms: number) => {
+    clock.advance(ms);
+    for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+  };
+  return { clock, lines, stream, follower, advance };
+}
+
+const broken = async () => {
+  throw new Error("away");
+};
+
+/** As a stream that stays open until the follower is closed. */
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("aborted"))));
+}
+
+describe("StreamFollower", () => {
+  it("calls nobody before whoever started it is done", async () => {
+    const { stream, follower, advance } = following(untilAborted);
+    expect(stream).not.toHaveBeenCalled();
+    await advance(0);
+    expect(stream).toHaveBeenCalledTimes(1);
+    await follower.close();
+  });
+
+  it("waits twice as long each time that it hears nothing, up to 30 s, and says so", async () => {
+    const { stream, lines, follower, advance } = following(broken);
+    await advance(0);
+    const waits = [250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000];
+    for (const [times, wait] of waits.entries()) {
+      expect(lines.map((line) => JSON.parse(line)).at(-1)).toMatchObject({
+        waitMs: wait,
+        msg: "news cannot be followed; trying again",
+      });
+      await advance(wait - 1);
+      expect(stream).toHaveBeenCalledTimes(times + 1);
+      await advance(1);
+      expect(stream).toHaveBeenCalledTimes(times + 2);
+    }
+    await follower.close();
+  });
+
+  it("begins with the shortest wait again once it has heard something", async () => {
+    let hears = false;
+    const { stream, follower, advance } = following(async (_, heard) => {
+      if (hears) heard();
+      throw new Error("away");
+    });
+    await advance(0);
+    await advance(250);
+    hears = true;
+    await advance(500);
+    expect(stream).toHaveBeenCalledTimes(3);
+    await advance(250);
+    expect(stream).toHaveBeenCalledTimes(4);
+    await follower.close();
+  });
+
+  it("opens a stream again that ended, without a warning", async () => {
+    const { stream, lines, follower, advance } = following(async () => {});
+    await advance(0);
+    await advance(250);
+    expect(stream).toHaveBeenCalledTimes(2);
+    expect(lines).toEqual([]);
+    await follower.close();
+  });
+
+  it.each([
+    ["before it began", [], 0],
+    ["while it waits", [0], 1],
+    ["after some tries", [0, 250, 500], 3],
+  ])("ends %s, and leaves no timer", async (_, steps, times) => {
+    const { clock, stream, follower, advance } = following(broken);
+    for (const ms of steps) await advance(ms);
+    await follower.close();
+    expect(clock.pending).toBe(0);
+    await advance(60_000);
+    expect(stream).toHaveBeenCalledTimes(times);
+  });
+
+  it("ends an open stream without a warning", async () => {
+    const { lines, follower, advance } = following(untilAborted);
+    await advance(0);
+    await follower.close();
+    expect(lines).toEqual([]);
+  });
+});
+
+describe("pause", () => {
+  it("is over at once when the signal has aborted", async () => {
+    const clock = new ManualClock();
+    await pause(1000, clock, AbortSignal.abort());
+    expect(clock.pending).toBe(0);
+  });
+});
