@@ -15,6 +15,7 @@ import type { WireCall } from "./wire-call.ts";
 const CALL: WireCall = {
   asCaller: {},
   aside: {},
+  viewer: "",
   signal: new AbortController().signal,
   requestId: "req-1",
 };

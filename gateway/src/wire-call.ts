@@ -1,5 +1,6 @@
+import type { JsonValue } from "@bufbuild/protobuf";
 import type { CallOptions, HandlerContext } from "@connectrpc/connect";
-import type { Clock } from "@depute/core";
+import { type Clock, decodeBase64Url } from "@depute/core";
 import {
   forwardOptions,
   forwardWireHeaders,
@@ -11,6 +12,7 @@ import {
   requestIdFrom,
   requestIdOf,
 } from "@depute/service";
+import { parseJson } from "@depute/wire";
 
 /** One request of a wire, as the calls to services that it leads to need it. */
 export interface WireCall {
@@ -21,6 +23,11 @@ export interface WireCall {
   readonly asCaller: CallOptions;
   /** Options of the look-ups beside it: the caller's credentials too, unless they would be used up by them. */
   readonly aside: CallOptions;
+  /**
+   * The principal by whose sight look-ups aside are to be answered: empty where they carry the caller's own credentials,
+   * undefined where the gateway cannot tell. Good once the call that decides was let through: it checked the proof.
+   */
+  readonly viewer: string | undefined;
   /** Aborts when the client has left. */
   readonly signal: AbortSignal;
   readonly requestId: string;
@@ -48,6 +55,7 @@ export function wireCall(request: HttpRequest, response: HttpResponse, publicUrl
   return {
     asCaller,
     aside: received.has(PROOF) ? { headers: ownHeaders(requestId), signal } : asCaller,
+    viewer: holderOf(received.get(PROOF)),
     signal,
     requestId,
     ...(lastEventId === null ? {} : { lastEventId }),
@@ -60,9 +68,28 @@ export function rpcCall(context: HandlerContext, clock: Clock): WireCall {
   return {
     asCaller,
     aside: context.requestHeader.has(PROOF) ? ownOptions(context, clock) : asCaller,
+    viewer: holderOf(context.requestHeader.get(PROOF)),
     signal: context.signal,
     requestId: requestIdOf(context),
   };
+}
+
+/** The key that a holder proof names (RFC 9449 4.2); empty without a proof, undefined for one that names none itself. */
+export function holderOf(proof: string | null): string | undefined {
+  if (proof === null) return "";
+  const header = decodeBase64Url(proof.split(".", 1)[0] ?? "");
+  if (header === undefined) return undefined;
+  const parsed = parseJson(header, { maxBytes: MAX_PROOF_HEADER_BYTES });
+  const jwk = parsed.ok ? member(parsed.value, "jwk") : undefined;
+  const x = member(jwk, "x");
+  return typeof x === "string" && x !== "" ? x : undefined;
+}
+
+const MAX_PROOF_HEADER_BYTES = 4096;
+
+function member(value: JsonValue | undefined, name: string): JsonValue | undefined {
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  return isObject && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
 function receivedHeaders(request: HttpRequest): Headers {

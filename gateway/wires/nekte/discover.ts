@@ -42,6 +42,7 @@ export async function discover(
   const max = MAX_LISTED[level as 0 | 1 | 2];
   let pageToken = "";
   let options: CallOptions = call.asCaller;
+  let viewer: string | undefined = "";
   do {
     const page = await discovery.discoverCapabilities(
       {
@@ -49,6 +50,7 @@ export async function discover(
         agentId: wanted.agentId,
         pageSize: max - found.length,
         pageToken,
+        viewer,
         ...(wanted.filter === undefined ? {} : { filter: wanted.filter }),
       },
       options,
@@ -56,7 +58,9 @@ export async function discover(
     found.push(...page.capabilities);
     pageToken = page.nextPageToken;
     options = call.aside;
-  } while (pageToken !== "" && found.length < max);
+    viewer = call.viewer;
+    // Without knowing whose sight it is, no more is shown than the caller itself was.
+  } while (pageToken !== "" && found.length < max && viewer !== undefined);
   if (agentId !== "") {
     return {
       version: found[0]?.agentVersion ?? "",
@@ -64,7 +68,7 @@ export async function discover(
     };
   }
   const isWhole = filter === undefined && pageToken === "";
-  const shared = await sharedIds(discovery, found, isWhole, call.aside);
+  const shared = await sharedIds(discovery, found, isWhole, call);
   return { version: "", capabilities: found.map((one) => withName(one, shared)) };
 }
 
@@ -84,7 +88,7 @@ async function sharedIds(
   discovery: Clients["discovery"],
   found: readonly DiscoveredCapability[],
   isWhole: boolean,
-  options: CallOptions,
+  { aside, viewer }: WireCall,
 ): Promise<ReadonlySet<string>> {
   const once = new Set<string>();
   const shared = new Set<string>();
@@ -94,14 +98,14 @@ async function sharedIds(
     once.add(id);
   }
   // A list of everything shows by itself what is there twice; a part of it has to be asked about.
-  if (isWhole) return shared;
+  if (isWhole || viewer === undefined) return shared;
   const unsure = [...once].filter((id) => !shared.has(id));
   for (let at = 0; at < unsure.length; at += CONCURRENCY) {
     await Promise.all(
       unsure.slice(at, at + CONCURRENCY).map(async (id) => {
         const { capabilities } = await discovery.discoverCapabilities(
-          { level: 0, filter: { id }, pageSize: 2 },
-          options,
+          { level: 0, filter: { id }, pageSize: 2, viewer },
+          aside,
         );
         if (capabilities.length > 1) shared.add(id);
       }),
