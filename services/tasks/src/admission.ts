@@ -7,6 +7,7 @@ import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_p
 import type { CapabilityFull } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, type FieldViolation, invalid, parseTime } from "@depute/core";
 import type { Admitted } from "./create-task.ts";
+import { requireAllowed } from "./delegation-policy.ts";
 import type { Dependencies } from "./dependencies.ts";
 import { sha256 } from "./digest.ts";
 import { checkValue, MAX_VALUE_BYTES } from "./rules/values.ts";
@@ -131,7 +132,7 @@ export function resourceOf({ agentId, capability }: Target): string {
 /**
  * Checks a draft against its capability, its contract and the token that its worker shall have.
  *
- * @throws DeputeError AGENT_NOT_FOUND (the overseer), INPUT_SCHEMA_VIOLATION, TOKEN_DENIED, INVALID_REQUEST (the contract's time has passed),
+ * @throws DeputeError AGENT_NOT_FOUND (the overseer), CALLER_NOT_ALLOWED (the delegator's manifest), INPUT_SCHEMA_VIOLATION, TOKEN_DENIED, INVALID_REQUEST (the contract's time has passed),
  * CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE
  */
 export async function admit(
@@ -144,8 +145,9 @@ export async function admit(
 ): Promise<Admitted> {
   const { agentId, agentPrincipal, capability, contract } = target;
   const contractDeadlineMs = contract && deadlineOf(contract, nowMs);
-  const [overseer, token] = await Promise.all([
+  const [overseer, , token] = await Promise.all([
     resolveOverseer(dependencies, target, options),
+    requireAllowed(dependencies, delegator, agentId, draft.description, options),
     draft.workerToken === "" ? undefined : admitToken(dependencies, draft, target, options),
     capability?.inputSchema === undefined || capability.inputSchema.length === 0
       ? undefined

@@ -1,6 +1,7 @@
 import { type Client, createClient } from "@connectrpc/connect";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
+import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
@@ -13,6 +14,7 @@ import type { ServiceDeps } from "@depute/service";
 export interface Dependencies {
   readonly agents: Client<typeof AgentService>;
   readonly discovery: Client<typeof DiscoveryService>;
+  readonly policy: Client<typeof PolicyService>;
   readonly tokens: Client<typeof TokenService>;
   readonly delegations: Client<typeof DelegationService>;
   readonly revocations: Client<typeof RevocationService>;
@@ -26,6 +28,7 @@ export function connectDependencies({ connect }: Pick<ServiceDeps, "connect">): 
   return {
     agents: createClient(AgentService, registry),
     discovery: createClient(DiscoveryService, registry),
+    policy: createClient(PolicyService, registry),
     tokens: createClient(TokenService, tokens),
     delegations: createClient(DelegationService, tokens),
     revocations: createClient(RevocationService, tokens),

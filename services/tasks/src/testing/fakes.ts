@@ -13,6 +13,7 @@ import { VerificationMethod } from "@depute/contracts/delegateos/v0/verification
 import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
+import { PolicyDecision, PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import {
   RevocationSchema,
@@ -40,6 +41,8 @@ export interface FakeAgent {
   readonly principal: string;
   readonly active: boolean;
   overseer?: string;
+  /** Whom its CAP manifest allows it to delegate to; without, it has none. */
+  readonly mayDelegateTo?: readonly string[];
   /** Who sees it beside its principal; everybody when absent. */
   readonly visibleTo?: readonly string[];
 }
@@ -54,6 +57,8 @@ export class Fakes {
   readonly capabilities = new Map([
     ["shout", { agentId: "bob", h: "0a1b2c3d", input: { type: "string" }, output: { type: "string" } }],
   ]);
+  /** Why delegators said that their manifests allow what they do. */
+  readonly justifications: string[] = [];
   /** When the contract has to be fulfilled. */
   contractDeadlineMs = T0 + 600_000;
   /** What the contract's check says. */
@@ -106,6 +111,24 @@ export class Fakes {
       const overseer = { case: "overseerId", value: agent.overseer ?? "" } as const;
       const manifest = agent.overseer === undefined ? {} : { manifest: { id, overseer } };
       return { agent: { id, principal: agent.principal, status, ...manifest } };
+    });
+    router.rpc(AgentService.method.listAgents, ({ principal }) => {
+      this.#present("registry");
+      const own = [...this.agents].filter(([, agent]) => agent.principal === principal);
+      return {
+        agents: own.map(([id, { mayDelegateTo }]) => ({
+          id,
+          ...(mayDelegateTo && { manifest: { id, allowedAgents: [...mayDelegateTo] } }),
+        })),
+      };
+    });
+    router.rpc(PolicyService.method.checkDelegation, ({ fromAgentId, toAgentId, justification }) => {
+      this.#present("registry");
+      this.justifications.push(justification);
+      const isNamed = this.agents.get(fromAgentId)?.mayDelegateTo?.includes(toAgentId) === true;
+      if (!isNamed) return { allowed: false, decision: PolicyDecision.NOT_ALLOWED };
+      const allowed = justification.trim() !== "";
+      return { allowed, decision: allowed ? PolicyDecision.ALLOWED : PolicyDecision.NO_JUSTIFICATION };
     });
     router.rpc(DiscoveryService.method.resolveCapability, ({ capabilityId, hash, viewer }) => {
       this.#present("registry");
