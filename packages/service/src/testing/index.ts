@@ -1,2 +1,3 @@
 export { createGrpcJsTransport } from "@depute/grpc-js";
+export { collect, type Refusal, refusal } from "./refusal.ts";
 export { as, startTestHost, type TestHost, type TestHostOptions } from "./test-host.ts";

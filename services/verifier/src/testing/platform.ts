@@ -6,8 +6,6 @@ import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb"
 import { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
-import { reasonName } from "@depute/core";
-import { fromConnectError } from "@depute/service";
 import { startTestHost, as as withSecret } from "@depute/service/testing";
 import { toMessage } from "../documents.ts";
 import { verifier } from "../index.ts";
@@ -15,6 +13,8 @@ import type { TaskContract } from "../rules/documents.ts";
 import { type ContractParts, delegator, signedContract, worker } from "./contracts.ts";
 import type { FakeRegistry } from "./fake-registry.ts";
 import type { FakeTokens } from "./fake-tokens.ts";
+
+export { refusal } from "@depute/service/testing";
 
 /** A verifier behind a real socket, for a client that shares no code with it. Its files live in a folder of its own. */
 export async function startPlatform(
@@ -73,15 +73,4 @@ export function message(contract: TaskContract) {
 
 export function value(json: JsonValue): Value {
   return fromJson(ValueSchema, json);
-}
-
-/** How a call that has to fail was refused. */
-export async function refusal(call: Promise<unknown>) {
-  const answer = await call.then(
-    (value) => ({ value }),
-    (error: unknown) => ({ error }),
-  );
-  if ("value" in answer) throw new Error("the call was not refused");
-  const { reason, metadata, violations } = fromConnectError(answer.error);
-  return { reason: reasonName(reason), metadata, fields: violations.map(({ field }) => field) };
 }
