@@ -8,6 +8,7 @@ import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_p
 import { formatTime } from "@depute/core";
 import { defineService } from "@depute/service";
 import { openStore } from "@depute/store";
+import { AgentKeys } from "./agent-keys.ts";
 import { AuditLog } from "./audit-log.ts";
 import { BlockNotes } from "./block-notes.ts";
 import { CheckpointFile } from "./checkpoint-file.ts";
@@ -96,7 +97,12 @@ export const tokens = defineService({
     keyRevoker.start();
     const keys = new KeyStore({
       ...{ engine, store, clock, timers, log, audit, maxAgeMs: settings.keyMaxAge },
+      onAgentKey: () => agentKeys.kick(),
       secrets: new SealedSecrets(openMasterKey({ dataDir, configured: settings.masterKeyFile, log })),
+    });
+    const agentKeys = new AgentKeys({
+      ...{ store, clock, timers, log, keys, registry: deps.connect("registry") },
+      publicUrl: () => deps.publicUrl,
     });
     const peers = new RevocationPeers({
       ...{ engine, store, bus, timers, log, revocations, fetch: globalThis.fetch },
@@ -111,6 +117,7 @@ export const tokens = defineService({
       await store.close();
       throw error;
     }
+    agentKeys.start();
     peers.start();
     const housekeeping = new Housekeeping({
       ...{ store, clock, timers, log },
@@ -178,6 +185,7 @@ export const tokens = defineService({
         await reader.close();
         unsubscribe();
         await peers.close();
+        await agentKeys.close();
         await keys.close();
         await housekeeping.close();
         await keyRevoker.close();

@@ -1,10 +1,19 @@
-import { type Clock, DeputeError, ErrorReason, invalid, newId, type Timers } from "@depute/core";
+import {
+  type Clock,
+  DeputeError,
+  ErrorReason,
+  encodeBase64Url,
+  invalid,
+  newId,
+  type Timers,
+} from "@depute/core";
 import { type CryptoEngine, generateKeypair, type Keypair, keypairFromSeed } from "@depute/dct";
 import { type Logger, SettingsError } from "@depute/service";
 import type { Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
 import { assertUsable, type KeyUse, MAX_KEYS_OF_ONE } from "./rules/kept-key.ts";
 import type { SealedSecrets } from "./sealed-secrets.ts";
+import { addKeyChange } from "./store/agent-key-rows.ts";
 import {
   countKeys,
   endKey,
@@ -29,6 +38,8 @@ interface KeyStoreOptions {
   secrets: SealedSecrets;
   /** Milliseconds after which an active key is replaced by itself; 0 for never. */
   maxAgeMs: number;
+  /** Told after an agent's key was replaced; the change is in the store. */
+  onAgentKey?: () => void;
 }
 
 /** Keys that the service keeps for their owners. A secret is open only while it signs. */
@@ -103,12 +114,23 @@ export class KeyStore {
   ): Promise<T> {
     const key = await this.find(id, owner);
     assertUsable(key, use, this.#options.clock.now());
-    const seed = this.#open(key);
-    if (seed === undefined) throw new DeputeError(ErrorReason.INTERNAL, "the kept key does not open");
-    const keypair = keypairFromSeed(this.#options.engine, seed);
-    seed.fill(0);
+    const keypair = this.#keypairOf(key);
     try {
       return await sign(keypair);
+    } finally {
+      keypair.privateKey.fill(0);
+    }
+  }
+
+  /**
+   * A key's word that it goes, or comes, as a JWS. What was begun by a rotation is ended whatever has become of the key
+   * since: an agent is led away from one that was revoked, too.
+   */
+  signReplacement(key: StoredKey, input: string): string {
+    const keypair = this.#keypairOf(key);
+    try {
+      const signature = this.#options.engine.sign(new TextEncoder().encode(input), keypair.privateKey);
+      return `${input}.${encodeBase64Url(signature)}`;
     } finally {
       keypair.privateKey.fill(0);
     }
@@ -162,7 +184,7 @@ export class KeyStore {
     key: StoredKey,
     caller: string,
   ): Promise<{ replaced: StoredKey; key: StoredKey }> {
-    const { clock, audit, log } = this.#options;
+    const { clock, audit, onAgentKey } = this.#options;
     if (key.successorId !== "") {
       const successor = await findKey(tx, key.successorId);
       if (successor !== undefined) return { replaced: key, key: successor };
@@ -175,10 +197,18 @@ export class KeyStore {
     const decision = { kind: "rotate_key", caller, principal, decision: "allowed" } as const;
     await audit.write(tx, { ...decision, reason: successor.principal, blocks: [] });
     if (agentId !== "") {
-      const about = { agent: agentId, key: key.id, successor: successor.principal };
-      tx.afterCommit(() => log.warn(about, "an agent's key was replaced: its owner has to register it anew"));
+      await addKeyChange(tx, { keyId: key.id, successorId: successor.id });
+      tx.afterCommit(() => onAgentKey?.());
     }
     return { replaced: { ...key, ...end }, key: successor };
+  }
+
+  #keypairOf(key: StoredKey): Keypair {
+    const seed = this.#open(key);
+    if (seed === undefined) throw new DeputeError(ErrorReason.INTERNAL, "the kept key does not open");
+    const keypair = keypairFromSeed(this.#options.engine, seed);
+    seed.fill(0);
+    return keypair;
   }
 
   #open({ sealed, id, owner, principal }: StoredKey): Uint8Array | undefined {

@@ -234,4 +234,14 @@ export const migrations: readonly Migration[] = [
         tenants TEXT NOT NULL            -- JSON array; empty for any
       )`,
   },
+  {
+    id: 8,
+    name: "agents' keys",
+    sql: `
+      CREATE TABLE agent_key_changes (   -- replaced keys of agents that the registry has not been told of
+        key_id TEXT NOT NULL PRIMARY KEY,
+        successor_id TEXT NOT NULL
+      );
+      CREATE INDEX agent_key_changes_by_successor ON agent_key_changes (successor_id)`,
+  },
 ];
