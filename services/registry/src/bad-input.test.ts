@@ -122,6 +122,11 @@ describe("other calls refuse", () => {
       () => drain(platform.agents.watchAgents({ afterRevision: -1n })),
       ["after_revision"],
     ],
+    [
+      "another key for an agent without keys or words",
+      () => platform.agents.replacePrincipal({ id: "a" }),
+      ["replaced", "principal", "replaced_statement", "principal_statement"],
+    ],
     ["a version without a name", () => platform.agents.getAgentVersion({ agentId: "a" }), ["name"]],
     [
       "a digest that is none",
@@ -144,7 +149,7 @@ describe("other calls refuse", () => {
 
 describe("the service", () => {
   it("answers after everything that it refused", async () => {
-    expect(Object.keys(AgentService.method)).toHaveLength(11);
+    expect(Object.keys(AgentService.method)).toHaveLength(12);
     expect((await platform.agents.listAgents({})).agents).toEqual([]);
   });
 });
