@@ -75,6 +75,19 @@ describe("startTestHost", () => {
     expect(existsSync(join(given, "starts"))).toBe(true);
   });
 
+  it("leaves no folder of a service that does not start", async () => {
+    const folders: string[] = [];
+    const module: ServiceModule = {
+      ...counting,
+      async start({ dataDir }) {
+        folders.push(dataDir);
+        throw new Error("it does not start");
+      },
+    };
+    await expect(startTestHost({ module })).rejects.toThrow("it does not start");
+    expect(folders.map((folder) => existsSync(folder))).toEqual([false]);
+  });
+
   it("knows a principal by its secret, and nobody else's", async () => {
     const host = await start({ principals: [ALICE] });
     const who = async (options?: CallOptions): Promise<unknown> =>

@@ -109,7 +109,13 @@ export async function startTestHost<Time extends Clock = ManualClock>(
       },
     };
   };
-  let running = await start();
+  const removeFolder = () => {
+    if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
+  };
+  let running = await start().catch((error: unknown) => {
+    removeFolder();
+    throw error;
+  });
 
   const whileDown = async <T>(work: () => T | Promise<T>): Promise<T> => {
     await running.stop();
@@ -133,7 +139,7 @@ export async function startTestHost<Time extends Clock = ManualClock>(
     stopServer: () => running.stopServer(),
     async stop() {
       await running.stop();
-      if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
+      removeFolder();
     },
   };
 }
