@@ -1,11 +1,7 @@
 import { create } from "@bufbuild/protobuf";
-import type {
-  VerifyProofResponse,
-  VerifyTokenRequest,
-  VerifyTokenResponse,
-} from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import {
-  VerifyProofResponseSchema,
+  type VerifyTokenRequest,
+  type VerifyTokenResponse,
   VerifyTokenResponseSchema,
 } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import type { HolderProof } from "@depute/contracts/depute/tokens/v1/verification_pb";
@@ -17,7 +13,6 @@ import {
   type Keypair,
   openSession,
   parseTime,
-  parseToken,
   revocationIds,
   rightfulRevokers,
   type SessionGrant,
@@ -37,8 +32,8 @@ import { HolderProofs } from "./holder-proofs.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import type { RevocationState } from "./revocation-state.ts";
 import { type CallPlace, outOfPlace } from "./rules/bindings.ts";
-import { type Block, blocksOf, toAuthorizedScope, toTokenBlocks } from "./rules/blocks.ts";
-import { toDenialReason } from "./rules/denials.ts";
+import { type Block, blocksOf, parsed, toAuthorizedScope, toTokenBlocks } from "./rules/blocks.ts";
+import { reasonText, toDenialReason } from "./rules/denials.ts";
 import { toSerialized } from "./rules/documents.ts";
 import { chainHolds, isAfterBudget, isAfterProof } from "./rules/order.ts";
 import { remaining, spentUp } from "./rules/spend.ts";
@@ -400,23 +395,4 @@ export class Judge {
       blocks: blocks.map(({ revocationId }) => revocationId),
     });
   }
-}
-
-/** The answer of VerifyProof. */
-export function toVerifyProofResponse(result: ProofResult): VerifyProofResponse {
-  return create(VerifyProofResponseSchema, {
-    result: result.ok
-      ? { case: "principal", value: result.principal }
-      : { case: "denial", value: toDenialReason(result.denial) },
-  });
-}
-
-/** A denial in one line, for the audit: the type and where, never what was sent. */
-export function reasonText({ type, detail }: DenialReason): string {
-  return detail === undefined ? type : `${type}: ${detail}`;
-}
-
-function parsed(input: TokenInput): SignedJSONToken | undefined {
-  const result = parseToken(input);
-  return result.ok ? result.token : undefined;
 }

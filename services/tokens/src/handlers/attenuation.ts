@@ -20,11 +20,10 @@ import {
 } from "@depute/dct";
 import type { Identity } from "@depute/service";
 import type { TokensContext } from "../context.ts";
-import { reasonText } from "../judge.ts";
 import type { Binding } from "../rules/bindings.ts";
 import { type Block, blocksOf } from "../rules/blocks.ts";
 import { linksOf } from "../rules/delegations.ts";
-import { refusedAttenuation, refusedToken } from "../rules/denials.ts";
+import { reasonText, refusedAttenuation, refusedToken } from "../rules/denials.ts";
 import { bindingOf, fromBlock, fromSerialized, toBlock, toSerialized } from "../rules/documents.ts";
 
 /** Checks a block that is to be appended, and says what its attenuator has to sign (DelegateOS 3.4, steps 1 to 6). */

@@ -8,9 +8,8 @@ import type {
 import { type DenialReason, isAdmissible, parseToken } from "@depute/dct";
 import type { Identity } from "@depute/service";
 import type { TokensContext } from "../context.ts";
-import { reasonText } from "../judge.ts";
 import { blocksOf, toAuthorizedScope, toTokenBlocks } from "../rules/blocks.ts";
-import { refusedToken, toDenialReason } from "../rules/denials.ts";
+import { reasonText, refusedToken, toDenialReason } from "../rules/denials.ts";
 import { toSerialized } from "../rules/documents.ts";
 import { record } from "./attenuation.ts";
 

@@ -11,8 +11,7 @@ import { DeputeError, ErrorReason, encodeBase64Url, toTimestamp } from "@depute/
 import type { VerifiedBlock } from "@depute/dct";
 import type { Identity } from "@depute/service";
 import type { TokensContext } from "../context.ts";
-import { reasonText } from "../judge.ts";
-import { refusedToken } from "../rules/denials.ts";
+import { reasonText, refusedToken } from "../rules/denials.ts";
 import { toSerialized } from "../rules/documents.ts";
 import { DEFAULT_RESERVATION_MS, standing } from "../rules/spend.ts";
 import { remainingOf, type SpendRequest } from "../spend-ledger.ts";

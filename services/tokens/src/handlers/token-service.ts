@@ -1,7 +1,13 @@
+import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import {
+  type TokenService,
+  type VerifyProofResponse,
+  VerifyProofResponseSchema,
+} from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import type { TokensContext } from "../context.ts";
-import { toVerifyProofResponse } from "../judge.ts";
+import type { ProofResult } from "../judge.ts";
+import { toDenialReason } from "../rules/denials.ts";
 import { attenuateToken, prepareAttenuation } from "./attenuation.ts";
 import { mintToken } from "./mint-token.ts";
 import { inspectToken, recordToken } from "./record-token.ts";
@@ -41,4 +47,13 @@ export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof
       return toVerifyProofResponse(await tokens.judge.verifyProof(proof, token?.token, principal));
     },
   };
+}
+
+/** The answer of VerifyProof. */
+function toVerifyProofResponse(result: ProofResult): VerifyProofResponse {
+  return create(VerifyProofResponseSchema, {
+    result: result.ok
+      ? { case: "principal", value: result.principal }
+      : { case: "denial", value: toDenialReason(result.denial) },
+  });
 }

@@ -6,9 +6,11 @@ import {
   type CryptoEngine,
   formatTime,
   parseTime,
+  parseToken,
   revocationIds,
   type AuthorizedScope as Scope,
   type SignedJSONToken,
+  type TokenInput,
 } from "@depute/dct";
 
 /** One block of a token with what the chain says of it. */
@@ -70,4 +72,10 @@ export function toAuthorizedScope(scope: Scope): AuthorizedScope {
     delegationId: scope.delegationId,
   };
   return create(AuthorizedScopeSchema, init);
+}
+
+/** The token in a text, if it is one. */
+export function parsed(input: TokenInput): SignedJSONToken | undefined {
+  const result = parseToken(input);
+  return result.ok ? result.token : undefined;
 }

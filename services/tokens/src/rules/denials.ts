@@ -28,6 +28,11 @@ export function toDenialReason({ type, detail, requested, granted, max, actual }
   });
 }
 
+/** A denial in one line, for the audit: the type and where, never what was sent. */
+export function reasonText({ type, detail }: Denial): string {
+  return detail === undefined ? type : `${type}: ${detail}`;
+}
+
 /** Denials for which there is no token at all. */
 const NO_TOKEN: ReadonlySet<DenialWord> = new Set(["malformed_token", "token_too_large", "invalid_resource"]);
 
