@@ -1,4 +1,4 @@
-import { DeputeError, ManualClock, reasonName, systemTimers } from "@depute/core";
+import { DeputeError, ManualClock, reasonName, systemTimers, type Timers } from "@depute/core";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { doublingSchema, SLOW_VALUE } from "../testing/hostile.ts";
 import type { Job } from "./jobs.ts";
@@ -214,24 +214,28 @@ test("long texts are made canonical elsewhere, and what has no such form is said
 });
 
 test("of quick jobs that were handed over together only the one that does not end is refused", async () => {
-  const clock = new ManualClock();
-  const pool = open({ size: 1, timers: clock });
+  let underWay = 0;
+  const timers: Timers = {
+    after(ms, fn) {
+      underWay++;
+      const cancel = systemTimers.after(ms, fn);
+      return () => {
+        underWay--;
+        cancel();
+      };
+    },
+  };
+  // Long beside what a quick job takes, also on a busy machine.
+  const pool = open({ size: 1, timers, jobLimitMs: 2000 });
   const known = { key: "known" };
   for (let i = 0; i < 4; i++) expect(await pool.run(quick, known)).toHaveLength(1);
   // Two singles take the two threads, what comes then waits and goes together.
   const jobs = [endless, endless].map((job) => reasonOf(pool.run(job, known)));
-  await vi.waitFor(() => expect(clock.pending).toBe(2), { timeout: 5000 });
+  await vi.waitFor(() => expect(underWay).toBe(2), { timeout: 5000 });
   const together = [quick, endless, quick].map((job) => pool.run(job, known));
   const culprit = reasonOf(together[1] as Promise<unknown>);
-  clock.advance(1000);
   expect(await Promise.all(jobs)).toEqual(Array(2).fill("CHECK_TIMEOUT"));
-  await vi.waitFor(
-    async () => {
-      clock.advance(1000);
-      expect(await Promise.race([culprit, Promise.resolve("runs")])).toBe("CHECK_TIMEOUT");
-    },
-    { timeout: 15_000, interval: 300 },
-  );
+  expect(await culprit).toBe("CHECK_TIMEOUT");
   expect(await together[0]).toHaveLength(1);
   expect(await together[2]).toHaveLength(1);
 });
