@@ -3,6 +3,7 @@ import { configDefaults, defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     environment: "node",
+    setupFiles: ["./tools/same-cases-in-ci.ts"],
     include: ["**/*.test.ts"],
     exclude: [...configDefaults.exclude, "**/.generated/**"],
     // Tests start servers and processes, so files are kept apart from each other, and few at a time.
