@@ -3,9 +3,10 @@ import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { redisForTests, tcpProxy } from "@depute/bus/testing";
 import { connectTo } from "@depute/client";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { freePorts } from "@depute/example-sentiment/ports";
 import { startPlatformProcess, startWorkerProcess } from "@depute/example-sentiment/processes";
 import { afterAll, afterEach, expect, test } from "vitest";
-import { CleanUp, collect, dataFolder, draftFor, freePorts, TEXTS, wholeLog } from "./platform.ts";
+import { CleanUp, collect, dataFolder, draftFor, TEXTS, wholeLog } from "./platform.ts";
 
 const cleanUp = new CleanUp();
 afterEach(() => cleanUp.run());

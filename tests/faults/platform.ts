@@ -1,6 +1,4 @@
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fromJson } from "@bufbuild/protobuf";
@@ -26,30 +24,6 @@ export async function dataFolder(cleanUp: CleanUp): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "depute-faults-"));
   cleanUp.add(() => rm(folder, { recursive: true, force: true }));
   return folder;
-}
-
-/**
- * Ports that nothing listens on, below those that the system gives to whoever asks for any: nobody takes them in between.
- */
-export async function freePorts(count: number): Promise<number[]> {
-  const free = new Set<number>();
-  while (free.size < count) {
-    const port = 10_000 + Math.floor(Math.random() * 20_000);
-    if (await isFree(port)) free.add(port);
-  }
-  return [...free];
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer();
-  const listening = once(server, "listening").then(
-    () => true,
-    () => false,
-  );
-  server.listen(port, "127.0.0.1");
-  if (!(await listening)) return false;
-  await once(server.close(), "close");
-  return true;
 }
 
 /** Two hundred texts: four batches of the example's worker. */

@@ -1,7 +1,8 @@
 import { redisForTests } from "@depute/bus/testing";
+import { freePorts } from "@depute/example-sentiment/ports";
 import { startPlatformProcess } from "@depute/example-sentiment/processes";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
-import { CleanUp, dataFolder, freePorts } from "../faults/platform.ts";
+import { CleanUp, dataFolder } from "../faults/platform.ts";
 import { type Span, startReceiver } from "./receiver.ts";
 
 const cleanUp = new CleanUp();

@@ -1,11 +1,10 @@
 import { spawnSync } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { runMainJob } from "./main-job.ts";
+import { freePorts } from "./ports.ts";
 import { startPlatformProcess, startWorkerProcess } from "./processes.ts";
 import { score, summarize } from "./sentiment.ts";
 import { collectTexts } from "./texts.ts";
@@ -66,28 +65,3 @@ describe.runIf(redis)("apart", () => {
     await mainJob(await platform("cluster", Object.fromEntries(env)));
   });
 });
-
-/**
- * Ports that nothing listens on, all different. They are below those that the system gives to whoever asks for any port:
- * otherwise another test could get one of them before our process listens.
- */
-async function freePorts(count: number): Promise<number[]> {
-  const free = new Set<number>();
-  while (free.size < count) {
-    const port = 10_000 + Math.floor(Math.random() * 20_000);
-    if (await isFree(port)) free.add(port);
-  }
-  return [...free];
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer();
-  const listening = once(server, "listening").then(
-    () => true,
-    () => false,
-  );
-  server.listen(port, "127.0.0.1");
-  if (!(await listening)) return false;
-  await once(server.close(), "close");
-  return true;
-}
