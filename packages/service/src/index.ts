@@ -44,6 +44,16 @@ export {
   type ServiceModule,
   type ServiceName,
 } from "./module.ts";
+export { AllowedHosts, type AllowedTarget } from "./outbound/allowed-hosts.ts";
+export {
+  type Lookup,
+  Outbound,
+  type OutboundAnswer,
+  type OutboundOptions,
+  type OutboundRequest,
+  type PinnedTarget,
+  readText,
+} from "./outbound/outbound.ts";
 export { Outbox, type OutboxOptions } from "./outbox.ts";
 export { reflectionService, registerReflection } from "./reflection.ts";
 export { REQUEST_ID_HEADER, requestIdFrom, requestIdOf } from "./request-id.ts";

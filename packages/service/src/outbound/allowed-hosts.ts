@@ -1,0 +1,88 @@
+import { isIP } from "node:net";
+import { DeputeError, ErrorReason } from "@depute/core";
+
+const PRIVATE_PREFIX = "private:";
+const PORTS: Record<string, string> = { "http:": "80", "https:": "443" };
+
+interface Entry {
+  readonly hostname: string;
+  /** Empty for any port. */
+  readonly port: string;
+  readonly mayBePrivate: boolean;
+}
+
+/** Where an address leads, as far as its text tells. */
+export interface AllowedTarget {
+  readonly url: URL;
+  /** The host without brackets: a name or an IP address. */
+  readonly hostname: string;
+  readonly mayBePrivate: boolean;
+}
+
+/**
+ * The hosts that a setting allows the platform to call. An entry is `host` or `host:port`, the host a name or an IP address
+ * (IPv6 in brackets). The name has to lead to public addresses, unless the entry begins with `private:`; an IP address that
+ * is listed is meant as it is.
+ */
+export class AllowedHosts {
+  readonly #entries: readonly Entry[];
+
+  /** @throws Error with what would be right, for a setting */
+  constructor(entries: readonly string[]) {
+    this.#entries = entries.map(parseEntry);
+  }
+
+  /** Whether nothing may be called at all. */
+  get isEmpty(): boolean {
+    return this.#entries.length === 0;
+  }
+
+  /**
+   * Looks at an address without calling anything.
+   *
+   * @throws DeputeError ADDRESS_NOT_ALLOWED: no http or https address, one with a user's name in it, or of another host
+   */
+  check(address: string): AllowedTarget {
+    const url = URL.canParse(address) ? new URL(address) : undefined;
+    const defaultPort = PORTS[url?.protocol ?? ""];
+    if (url === undefined || defaultPort === undefined)
+      throw notAllowed("", "it is no http or https address");
+    if (url.username !== "" || url.password !== "")
+      throw notAllowed(url.hostname, "it has credentials in it");
+    const hostname = bare(url.hostname);
+    const port = url.port || defaultPort;
+    const matching = this.#entries.filter(
+      (entry) => entry.hostname === hostname && (entry.port === "" || entry.port === port),
+    );
+    if (matching.length === 0) throw notAllowed(hostname, "configuration does not list its host");
+    return {
+      url,
+      hostname,
+      mayBePrivate: isIP(hostname) !== 0 || matching.some((each) => each.mayBePrivate),
+    };
+  }
+}
+
+/** The refusal of an address, with no more of it than 64 characters of its host. */
+export function notAllowed(host: string, why: string): DeputeError {
+  return new DeputeError(ErrorReason.ADDRESS_NOT_ALLOWED, `the platform may not call this address: ${why}`, {
+    metadata: { host: host.slice(0, 64) },
+  });
+}
+
+function bare(hostname: string): string {
+  return hostname.replace(/^\[(.*)\]$/, "$1").toLowerCase();
+}
+
+function parseEntry(entry: string): Entry {
+  const mayBePrivate = entry.startsWith(PRIVATE_PREFIX);
+  const text = mayBePrivate ? entry.slice(PRIVATE_PREFIX.length) : entry;
+  const match = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(\d{1,5}))?$/i.exec(text);
+  const authority = match?.[1];
+  if (authority === undefined || !URL.canParse(`http://${authority}`)) {
+    throw new Error(
+      `${entry.slice(0, 64)}: write host or host:port, with private: before it where that is meant`,
+    );
+  }
+  return { hostname: bare(new URL(`http://${authority}`).hostname), port: match?.[2] ?? "", mayBePrivate };
+}
