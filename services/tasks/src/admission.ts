@@ -6,6 +6,7 @@ import { type Agent, AgentStatus } from "@depute/contracts/depute/registry/v1/ag
 import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import type { CapabilityFull } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, type FieldViolation, invalid, parseTime } from "@depute/core";
+import { checkContexts } from "./carry-contexts.ts";
 import type { Admitted } from "./create-task.ts";
 import { requireAllowed } from "./delegation-policy.ts";
 import type { Dependencies } from "./dependencies.ts";
@@ -33,6 +34,7 @@ export interface Target {
  */
 export function checkDraft(draft: TaskDraft): void {
   if (draft.input !== undefined) checkValue(draft.input, "draft.input", MAX_VALUE_BYTES);
+  checkContexts(draft);
   if (draft.workerToken !== "" && draft.contractId === "") {
     throw invalid("draft.contract_id", "must name the contract that the worker token is bound to");
   }

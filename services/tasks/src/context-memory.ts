@@ -39,14 +39,20 @@ export class ContextMemory {
     return undefined;
   }
 
-  /** @throws DeputeError LIMIT_EXCEEDED */
-  add(record: ContextRecord): void {
+  /**
+   * Holds all of them, or none.
+   *
+   * @throws DeputeError LIMIT_EXCEEDED
+   */
+  add(records: readonly ContextRecord[]): void {
     const { clock, timers, maxBytes, maxContexts } = this.#options;
-    const bytes = record.envelope.data.length;
+    const bytes = records.reduce((sum, { envelope }) => sum + envelope.data.length, 0);
     if (this.#bytes + bytes > maxBytes) throw full("bytes", maxBytes);
-    if (this.#held.size >= maxContexts) throw full("number", maxContexts);
-    const forget = timers.after(record.expireMs - clock.now(), () => this.#remove(record.id));
-    this.#held.set(record.id, { record, forget });
+    if (this.#held.size + records.length > maxContexts) throw full("number", maxContexts);
+    for (const record of records) {
+      const forget = timers.after(record.expireMs - clock.now(), () => this.#remove(record.id));
+      this.#held.set(record.id, { record, forget });
+    }
     this.#bytes += bytes;
   }
 

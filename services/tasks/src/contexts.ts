@@ -1,23 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { type SharedContext, SharedContextSchema } from "@depute/contracts/depute/tasks/v1/context_pb";
-import { DeputeError, ErrorReason, toTimestamp } from "@depute/core";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { toTimestamp } from "@depute/core";
+import type { ReadTx } from "@depute/store";
 import type { ContextMemory } from "./context-memory.ts";
-import {
-  type ContextRecord,
-  contextNotFound,
-  MAX_CARRIED_BYTES,
-  type Reader,
-  requireForward,
-} from "./rules/context.ts";
-import type { Viewer } from "./rules/visibility.ts";
-import {
-  findContext,
-  insertReader,
-  insertTaskContexts,
-  readContext,
-  readTaskContexts,
-} from "./store/context-rows.ts";
+import type { ContextRecord } from "./rules/context.ts";
+import { findContext, readContext, readTaskContexts } from "./store/context-rows.ts";
 
 /** How a context is named. */
 export type ContextName =
@@ -38,32 +25,6 @@ export async function lookUp(
   }
   const id = name.value ?? "";
   return memory.find(id) ?? (await readContext(tx, id));
-}
-
-/**
- * Sends contexts along with a new task, and lets its delegate read them.
- *
- * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, LIMIT_EXCEEDED
- */
-export async function carryContexts(
-  tx: WriteTx,
-  memory: ContextMemory,
-  ids: readonly string[],
-  to: { taskId: string; capabilityId: string; reader: Reader },
-  viewer: Viewer,
-  nowMs: number,
-): Promise<void> {
-  let bytes = 0;
-  for (const id of ids) {
-    const record = memory.find(id) ?? (await readContext(tx, id));
-    if (record === undefined) throw contextNotFound(id);
-    requireForward(viewer, record, to.capabilityId, nowMs);
-    bytes += record.envelope.data.length;
-    if (bytes > MAX_CARRIED_BYTES) throw tooMuch();
-    if (memory.find(id) === undefined) await insertReader(tx, id, to.reader);
-    else tx.afterCommit(() => memory.addReader(id, to.reader));
-  }
-  await insertTaskContexts(tx, to.taskId, ids);
 }
 
 /** The contexts that go along with a task, as far as they can still be read. */
@@ -94,13 +55,5 @@ export function shown(record: ContextRecord, data: "with its data" | "without"):
     readerAgentIds: readers.map(({ agentId }) => agentId),
     createTime: toTimestamp(createMs),
     expireTime: toTimestamp(expireMs),
-  });
-}
-
-function tooMuch(): DeputeError {
-  const description = `more than ${MAX_CARRIED_BYTES} bytes together`;
-  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `draft.context_ids: ${description}`, {
-    metadata: { limit: "draft.context_ids.bytes", max: String(MAX_CARRIED_BYTES) },
-    violations: [{ field: "draft.context_ids", description }],
   });
 }

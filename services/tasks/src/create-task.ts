@@ -4,8 +4,9 @@ import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { DeputeError, ErrorReason, newId } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
+import { bringsTheSame, carryContexts } from "./carry-contexts.ts";
 import type { ContextMemory } from "./context-memory.ts";
-import { carryContexts } from "./contexts.ts";
+
 import type { Engine } from "./engine.ts";
 import { advance } from "./rules/advance.ts";
 import { type IdPolicies, idOutcome } from "./rules/id-policy.ts";
@@ -58,16 +59,26 @@ type Known =
  *
  * @throws DeputeError REQUEST_ID_REUSED, TASK_ID_TAKEN when it asked for something else
  */
-export async function findCreated(tx: ReadTx, request: CreateRequest): Promise<string | undefined> {
-  const known = await findKnown(tx, request);
+export async function findCreated(
+  tx: ReadTx,
+  request: CreateRequest,
+  memory: ContextMemory,
+): Promise<string | undefined> {
+  const known = await findKnown(tx, request, memory);
   return known?.replace === false ? known.taskId : undefined;
 }
 
-async function findKnown(tx: ReadTx, request: CreateRequest): Promise<Known | undefined> {
+async function findKnown(
+  tx: ReadTx,
+  request: CreateRequest,
+  memory: ContextMemory,
+): Promise<Known | undefined> {
   const { delegator, requestId, draft, digest, policies } = request;
+  const isSame = async (task: { task_id: string; draft_digest: string }) =>
+    task.draft_digest === digest && (await bringsTheSame(tx, memory, task.task_id, draft));
   const byRequest = await findRequest(tx, delegator, requestId);
   if (byRequest !== undefined) {
-    if (byRequest.draft_digest === digest) return { taskId: byRequest.task_id, replace: false };
+    if (await isSame(byRequest)) return { taskId: byRequest.task_id, replace: false };
     throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id was used with another draft", {
       metadata: { request_id: requestId },
     });
@@ -75,7 +86,7 @@ async function findKnown(tx: ReadTx, request: CreateRequest): Promise<Known | un
   if (draft.externalId === "") return undefined;
   const holder = await findByExternalId(tx, delegator, draft.externalId);
   if (holder === undefined) return undefined;
-  const outcome = idOutcome(holder.status, holder.draft_digest === digest, policies);
+  const outcome = idOutcome(holder.status, await isSame(holder), policies);
   if (outcome !== "refuse") return { taskId: holder.task_id, replace: outcome === "replace" };
   throw new DeputeError(ErrorReason.TASK_ID_TAKEN, "the external id is that of another task", {
     metadata: { external_id: draft.externalId },
@@ -103,7 +114,7 @@ export async function createTask(
 ): Promise<Created> {
   const { delegator, requestId, draft, digest } = request;
   return engine.store.write(async (tx) => {
-    const known = await findKnown(tx, request);
+    const known = await findKnown(tx, request, rights.contextMemory);
     if (known?.replace === false) {
       const { taskId } = known;
       if ((await findRequest(tx, delegator, requestId)) === undefined) {
@@ -123,14 +134,12 @@ export async function createTask(
     await insertBlocks(tx, taskId, admitted.blocks);
     const { delegationId } = admitted.admission;
     if (delegationId !== "") await insertDelegation(tx, taskId, delegationId, admitted.blocks.at(-1) ?? "");
-    if (draft.contextIds.length > 0) {
-      const { agentId, agentPrincipal: agentKey, capabilityId } = admitted.admission;
-      const to = { taskId, capabilityId, reader: { agentId, principal: agentKey } };
-      await carryContexts(tx, rights.contextMemory, draft.contextIds, to, rights.caller, nowMs);
-    }
     if (admitted.outputSchema !== undefined) {
       await insertOutputSchema(tx, admitted.admission.outputSchema, admitted.outputSchema);
     }
+    const { agentId, agentPrincipal, capabilityId } = admitted.admission;
+    const to = { taskId, delegator, capabilityId, reader: { agentId, principal: agentPrincipal } };
+    await carryContexts(tx, rights.contextMemory, draft, to, rights.caller, nowMs);
     engine.announce(tx, record);
     return { taskId, isNew: true };
   });

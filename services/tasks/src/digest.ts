@@ -8,9 +8,16 @@ export function sha256(content: Uint8Array | string): string {
   return createHash("sha256").update(content).digest("hex");
 }
 
-/** Tells drafts apart by what they say: the order of members makes no difference. */
+/**
+ * Tells drafts apart by what they say: the order of members makes no difference. Digests are stored, so the data of contexts
+ * that may not be persisted has no part in them: who knows what it might be could find out.
+ */
 export function draftDigest(draft: TaskDraft): string {
-  return messageDigest(TaskDraftSchema, draft);
+  if (draft.contexts.length === 0) return messageDigest(TaskDraftSchema, draft);
+  const contexts = draft.contexts.map((envelope) =>
+    envelope.permissions?.persist === true ? envelope : { ...envelope, data: new Uint8Array() },
+  );
+  return messageDigest(TaskDraftSchema, { ...draft, contexts });
 }
 
 /** Tells messages apart by what they say: the order of members makes no difference. */

@@ -204,6 +204,103 @@ describe("a context that goes along with a task", () => {
   });
 });
 
+describe("a context that comes with the task's own request", () => {
+  const envelope = (permissions = {}, more: Sharing["envelope"] = {}) => ({
+    data: SECRET,
+    ttlS: 60,
+    permissions,
+    ...more,
+  });
+  const bring = (
+    contexts: ReturnType<typeof envelope>[],
+    more: object = {},
+    requestId = `request ${++count}`,
+  ) =>
+    bench.tasks.createTask(
+      { requestId, draft: { agentId: "bob", description: "read", contexts, ...more } },
+      HER,
+    );
+
+  test("reaches the delegate after those that the request names, and never the disk where it may not be persisted", async () => {
+    const first = await share({ readers: ["carol"] });
+    await bring([envelope({ persist: true }, { data: json(2) }), envelope({}, { data: SECRET })], {
+      contextIds: [first],
+    });
+    const { contexts } = await take(bench, "bob");
+    expect(contexts.map(({ envelope: carried }) => carried?.data)).toEqual([SECRET, json(2), SECRET]);
+    for (const { id, owner, readerAgentIds } of contexts.slice(1)) {
+      expect({ owner, readerAgentIds }).toEqual({ owner: ALICE, readerAgentIds: ["bob"] });
+      await request(id, ME);
+      expect(await refusal(request(id, OTHER))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+    }
+  });
+
+  test("leaves nothing of itself on the disk, where it may not be persisted", async () => {
+    await bring([envelope({ forward: true })]);
+    await bench.reopen();
+    const files = readdirSync(bench.dataDir).map((file) => readFileSync(join(bench.dataDir, file), "latin1"));
+    expect(files.join("")).not.toContain("between us");
+    expect(await take(bench, "bob")).toMatchObject({ contexts: [], missingContextIds: [expect.any(String)] });
+  });
+
+  test.each([true, false])("is part of what a request id stands for (persist: %s)", async (persist) => {
+    const [same, other] = [envelope({ persist }), envelope({ persist }, { data: json("other") })];
+    const { task } = await bring([same], {}, "once");
+    expect((await bring([same], {}, "once")).task?.id).toBe(task?.id);
+    expect(await refusal(bring([other], {}, "once"))).toMatchObject({ reason: "REQUEST_ID_REUSED" });
+    const held = bench.runtime.context.contextMemory.bytes;
+    expect(held).toBe(persist ? 0 : SECRET.length);
+    await bench.reopen();
+    expect((await bring([same], {}, "once")).task?.id).toBe(task?.id);
+  });
+
+  test("is the one that is there under its owner's id, and no other", async () => {
+    const id = await share({ permissions: { forward: true }, readers: ["carol"], envelope: { id: "mine" } });
+    await bring([envelope({ forward: true }, { id: "mine" })]);
+    expect((await take(bench, "bob")).contexts.map((context) => context.id)).toEqual([id]);
+    expect(await refusal(bring([envelope({}, { id: "mine" })]))).toMatchObject({
+      reason: "CONTEXT_ID_TAKEN",
+    });
+  });
+
+  test.each<[string, () => Promise<unknown>, object]>([
+    [
+      "is JSON",
+      () => bring([envelope(), envelope({}, { data: SECRET.slice(1) })]),
+      { fields: ["draft.contexts[1].data"] },
+    ],
+    [
+      "has a time",
+      () => bring([envelope({}, { ttlS: 31 * 86_400 })]),
+      { fields: ["draft.contexts[0].ttl_s"] },
+    ],
+    [
+      "is within its scope",
+      () => bring([envelope({}, { scope: { capabilities: ["shout"] } })]),
+      { reason: "CONTEXT_PERMISSION_DENIED" },
+    ],
+    [
+      "is one of few",
+      () => bring(Array(4).fill(envelope()), { contextIds: ["another"] }),
+      { reason: "LIMIT_EXCEEDED", metadata: { limit: "draft.contexts", max: "4" } },
+    ],
+    [
+      "is not too large with the others",
+      () => bring(Array(2).fill(envelope({ persist: true }, { data: json("x".repeat(600_000)) }))),
+      { reason: "LIMIT_EXCEEDED", metadata: { limit: "draft.context_ids.bytes" } },
+    ],
+    [
+      "has room, or none of them is held",
+      () => bring(Array(2).fill(envelope({}, { data: json("x".repeat(600)) }))),
+      { reason: "LIMIT_EXCEEDED", metadata: { limit: "context_memory.bytes" } },
+    ],
+  ])("%s, or there is no task", async (_name, call, expected) => {
+    expect(await refusal(call())).toMatchObject(expected);
+    expect(bench.runtime.context.contextMemory.bytes).toBe(0);
+    expect((await bench.tasks.listTasks({}, HER)).tasks).toEqual([]);
+  });
+});
+
 describe("a context made of another", () => {
   test("is refused where nothing may be derived", async () => {
     const source = await share({ permissions: { ...ALL, derive: false }, readers: ["bob"] });

@@ -1,28 +1,24 @@
-import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
-import {
-  type ContextService,
-  type ShareContextRequest,
-  ShareContextRequestSchema,
+import type {
+  ContextService,
+  ShareContextRequest,
 } from "@depute/contracts/depute/tasks/v1/context_service_pb";
-import { ContextEnvelopeSchema } from "@depute/contracts/nekte/v1/nekte_pb";
-import { DeputeError, ErrorReason, invalid, newId } from "@depute/core";
+import { DeputeError, ErrorReason } from "@depute/core";
 import type { ReadTx } from "@depute/store";
 import type { ContextMemory } from "../context-memory.ts";
 import { type ContextName, lookUp, shown } from "../contexts.ts";
-import { messageDigest } from "../digest.ts";
+import { checkEnvelope, contextIdTaken, keepContexts, newContext } from "../new-context.ts";
 import {
   type ContextRecord,
   contextNotFound,
   isOwner,
-  MAX_CONTEXT_MS,
   type Reader,
   requireDerivation,
   requireReader,
   requireScope,
 } from "../rules/context.ts";
-import { findContextOfRequest, forgetExpired, insertContext, revokeContext } from "../store/context-rows.ts";
+import { findContextOfRequest, revokeContext } from "../store/context-rows.ts";
 import { type Caller, callerOf, callOptions, type TasksContext } from "./context.ts";
 
 /** What those call who share data. */
@@ -80,12 +76,9 @@ async function share(
   const { engine, contextMemory: memory, clock } = tasks;
   const caller = await callerOf(tasks, context);
   const nowMs = clock.now();
-  const record = recordOf(
-    request,
-    caller.principal,
-    await readersOf(tasks, request, caller.principal, context),
-    nowMs,
-  );
+  if (request.envelope !== undefined) checkEnvelope(request.envelope, "envelope");
+  const readers = await readersOf(tasks, request, caller.principal, context);
+  const record = newContext(request, caller.principal, readers, nowMs);
   return engine.store.write(async (tx) => {
     const known = await findKnown(tx, memory, record);
     if (known !== undefined) return known;
@@ -93,35 +86,9 @@ async function share(
       const source = await find(tx, memory, caller, { case: "id", value: id });
       requireDerivation(caller, source, record.envelope, record.expireMs, nowMs);
     }
-    await forgetExpired(tx, nowMs);
-    if (record.envelope.permissions?.persist === true) await insertContext(tx, record);
-    // Nothing after this can fail, so that what is rolled back is not held.
-    else memory.add(record);
+    await keepContexts(tx, memory, [record], nowMs);
     return record;
   });
-}
-
-function recordOf(
-  request: ShareContextRequest,
-  owner: string,
-  readers: readonly Reader[],
-  nowMs: number,
-): ContextRecord {
-  const envelope = request.envelope ?? create(ContextEnvelopeSchema);
-  requireJson(envelope.data);
-  if (envelope.ttlS * 1000 > MAX_CONTEXT_MS) throw invalid("envelope.ttl_s", "is more than 30 days");
-  return {
-    id: newId(),
-    externalId: envelope.id ?? "",
-    owner,
-    requestId: request.requestId,
-    digest: messageDigest(ShareContextRequestSchema, { ...request, requestId: "" }),
-    envelope,
-    readers,
-    createMs: nowMs,
-    expireMs: nowMs + envelope.ttlS * 1000,
-    isRevoked: false,
-  };
 }
 
 /** @throws DeputeError REQUEST_ID_REUSED, CONTEXT_ID_TAKEN */
@@ -138,9 +105,7 @@ async function findKnown(tx: ReadTx, memory: ContextMemory, asked: ContextRecord
   if (byRequest !== undefined || externalId === "") return byRequest;
   const byId = await lookUp(tx, memory, owner, { case: "externalId", value: externalId });
   if (byId === undefined || byId.digest === digest) return byId;
-  throw new DeputeError(ErrorReason.CONTEXT_ID_TAKEN, "the id is that of another context", {
-    metadata: { context: externalId },
-  });
+  throw contextIdTaken(externalId);
 }
 
 async function readersOf(
@@ -159,12 +124,4 @@ async function readersOf(
       return { agentId: id, principal: agent.principal };
     }),
   );
-}
-
-function requireJson(data: Uint8Array): void {
-  try {
-    JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(data));
-  } catch {
-    throw invalid("envelope.data", "is not JSON");
-  }
 }

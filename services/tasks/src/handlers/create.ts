@@ -31,7 +31,7 @@ export async function handOver(
   const options = callOptions(tasks, context);
   const knownTo = (delegator: string) => {
     const request: CreateRequest = { delegator, requestId, draft, digest, policies };
-    return engine.store.read((tx) => findCreated(tx, request));
+    return engine.store.read((tx) => findCreated(tx, request, contextMemory));
   };
 
   // A holder proof counts once, so a call asks the tokens service once: for the right, which the target is part of. Until

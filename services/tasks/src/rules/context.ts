@@ -5,6 +5,9 @@ import type { Viewer } from "./visibility.ts";
 /** The longest time that a context can be used, milliseconds: 30 days. */
 export const MAX_CONTEXT_MS = 30 * 86_400_000;
 
+/** Contexts that go along with one task. */
+export const MAX_CARRIED = 4;
+
 /** Bytes of the contexts that go along with one task, together. */
 export const MAX_CARRIED_BYTES = 1024 * 1024;
 

@@ -1,0 +1,79 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type ShareContextRequest,
+  ShareContextRequestSchema,
+} from "@depute/contracts/depute/tasks/v1/context_service_pb";
+import { type ContextEnvelope, ContextEnvelopeSchema } from "@depute/contracts/nekte/v1/nekte_pb";
+import { DeputeError, ErrorReason, invalid, newId } from "@depute/core";
+import type { WriteTx } from "@depute/store";
+import type { ContextMemory } from "./context-memory.ts";
+import { messageDigest } from "./digest.ts";
+import { type ContextRecord, MAX_CONTEXT_MS, type Reader } from "./rules/context.ts";
+import { forgetExpired, insertContext } from "./store/context-rows.ts";
+
+/**
+ * Refuses an envelope whose data is no JSON or whose time is too long.
+ *
+ * @param field where the envelope stands in the request
+ * @throws DeputeError INVALID_REQUEST
+ */
+export function checkEnvelope({ data, ttlS }: ContextEnvelope, field: string): void {
+  try {
+    JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(data));
+  } catch {
+    throw invalid(`${field}.data`, "is not JSON");
+  }
+  if (ttlS * 1000 > MAX_CONTEXT_MS) throw invalid(`${field}.ttl_s`, "is more than 30 days");
+}
+
+/**
+ * A context that begins now.
+ *
+ * @param request what shares it; without a request id for one that comes with a task
+ */
+export function newContext(
+  request: ShareContextRequest,
+  owner: string,
+  readers: readonly Reader[],
+  nowMs: number,
+): ContextRecord {
+  const envelope = request.envelope ?? create(ContextEnvelopeSchema);
+  const id = newId();
+  return {
+    id,
+    externalId: envelope.id ?? "",
+    owner,
+    // An owner's contexts are told apart by their requests, so one without a request of its own gets a name that no other has.
+    requestId: request.requestId || id,
+    digest: messageDigest(ShareContextRequestSchema, { ...request, requestId: "" }),
+    envelope,
+    readers,
+    createMs: nowMs,
+    expireMs: nowMs + envelope.ttlS * 1000,
+    isRevoked: false,
+  };
+}
+
+/** The refusal of an id that an owner has given to something else. */
+export function contextIdTaken(context: string): DeputeError {
+  return new DeputeError(ErrorReason.CONTEXT_ID_TAKEN, "the id is that of another context", {
+    metadata: { context },
+  });
+}
+
+/**
+ * Keeps contexts where they may be kept. To be called last in a transaction: what is held in memory is not rolled back.
+ *
+ * @throws DeputeError LIMIT_EXCEEDED
+ */
+export async function keepContexts(
+  tx: WriteTx,
+  memory: ContextMemory,
+  records: readonly ContextRecord[],
+  nowMs: number,
+): Promise<void> {
+  await forgetExpired(tx, nowMs);
+  const mayPersist = ({ envelope }: ContextRecord) => envelope.permissions?.persist === true;
+  for (const record of records.filter(mayPersist)) await insertContext(tx, record);
+  memory.add(records.filter((record) => !mayPersist(record)));
+}
