@@ -1,9 +1,21 @@
 import type { Bus } from "@depute/bus";
 import { type Clock, canonicalBytes, DeputeError, ErrorReason, encodeBase64Url, newId } from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
-import type { Store } from "@depute/store";
-import { type Decision, decide, mayRead, type Review, validateReview, withdraw } from "./rules/review.ts";
+import type { Store, WriteTx } from "@depute/store";
 import {
+  answerInquiry,
+  type Decision,
+  decide,
+  type Inquiry,
+  inquire,
+  mayRead,
+  type Review,
+  validateReview,
+  withdraw,
+} from "./rules/review.ts";
+import { insertInquiry, listInquiries, updateInquiry } from "./store/inquiries.ts";
+import {
+  appendChange,
   getRequestedReview,
   getReview,
   insertReview,
@@ -59,12 +71,7 @@ export class Reviews {
     validateReview(review);
     return this.#store.write(async (tx) => {
       const known = await getRequestedReview(tx, wanted.creator, wanted.requestId);
-      if (known !== undefined && known.digest !== digest) {
-        throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id came with another body before", {
-          metadata: { request_id: wanted.requestId },
-          violations: [{ field: "request_id", description: "used with another body" }],
-        });
-      }
+      if (known !== undefined && known.digest !== digest) throw requestReused(wanted.requestId);
       if (known !== undefined) return known;
       await insertReview(tx, review, content);
       tx.afterCommit(() => this.#bus.publish(REVIEW_TOPIC, review.id));
@@ -89,19 +96,77 @@ export class Reviews {
     });
   }
 
+  /**
+   * Asks about a review that this reader may know of; gives the question that came with the same request before.
+   *
+   * @throws DeputeError REVIEW_NOT_FOUND, REQUEST_ID_REUSED and those of `inquire`
+   */
+  inquire(id: string, question: { requestId: string; reviewer: string; text: string }): Promise<Inquiry> {
+    return this.#store.write(async (tx) => {
+      const now = this.#clock.now();
+      const review = await this.#known(tx, id, question.reviewer, now);
+      const before = await listInquiries(tx, id);
+      const same = before.find(
+        ({ requestId, inquirer }) => requestId === question.requestId && inquirer === question.reviewer,
+      );
+      if (same?.text === question.text) return same;
+      if (same !== undefined) throw requestReused(question.requestId);
+      const inquiry = inquire(review, before.length, question, now);
+      await insertInquiry(tx, id, { ...inquiry, requestId: question.requestId });
+      await this.#changed(tx, id);
+      return inquiry;
+    });
+  }
+
+  /** @throws DeputeError REVIEW_NOT_FOUND, CALLER_NOT_ALLOWED, INQUIRY_NOT_FOUND and those of `answerInquiry` */
+  answer(
+    id: string,
+    number: number,
+    by: string,
+    given: { answer: string; answeredBy: string },
+  ): Promise<Inquiry> {
+    return this.#store.write(async (tx) => {
+      const now = this.#clock.now();
+      const review = await this.#known(tx, id, by, now);
+      if (review.creator !== by) {
+        throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only who created a review answers for it");
+      }
+      const inquiry = (await listInquiries(tx, id)).find((each) => each.number === number);
+      if (inquiry === undefined) {
+        throw new DeputeError(ErrorReason.INQUIRY_NOT_FOUND, "no such inquiry", {
+          metadata: { review: id, inquiry: String(number) },
+        });
+      }
+      const answered = answerInquiry(review, inquiry, given, now);
+      if (answered === inquiry) return inquiry;
+      await updateInquiry(tx, id, answered);
+      await this.#changed(tx, id);
+      return answered;
+    });
+  }
+
   #change(id: string, by: string, change: (review: Review, now: number) => Review): Promise<Review> {
     return this.#store.write(async (tx) => {
       const now = this.#clock.now();
-      const review = await getReview(tx, id);
-      // Somebody's own work is told from a review that is not there: its author learns that he may not.
-      if (review === undefined || !(mayRead(review, by, now) || review.author === by))
-        throw reviewNotFound(id);
+      const review = await this.#known(tx, id, by, now);
       const changed = change(review, now);
       if (changed === review) return review;
       await updateReview(tx, changed);
       tx.afterCommit(() => this.#bus.publish(REVIEW_TOPIC, id));
       return changed;
     });
+  }
+
+  async #known(tx: WriteTx, id: string, by: string, now: number): Promise<Review> {
+    const review = await getReview(tx, id);
+    // Somebody's own work is told from a review that is not there: its author learns that he may not.
+    if (review !== undefined && (mayRead(review, by, now) || review.author === by)) return review;
+    throw reviewNotFound(id);
+  }
+
+  async #changed(tx: WriteTx, id: string): Promise<void> {
+    await appendChange(tx, id);
+    tx.afterCommit(() => this.#bus.publish(REVIEW_TOPIC, id));
   }
 
   #digest({ creator: _, requestId: __, ...body }: WantedReview): string {
@@ -112,4 +177,11 @@ export class Reviews {
 
 export function reviewNotFound(id: string): DeputeError {
   return new DeputeError(ErrorReason.REVIEW_NOT_FOUND, "no such review", { metadata: { review: id } });
+}
+
+function requestReused(requestId: string): DeputeError {
+  return new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id came with another body before", {
+    metadata: { request_id: requestId },
+    violations: [{ field: "request_id", description: "used with another body" }],
+  });
 }

@@ -178,3 +178,51 @@ test("its creator takes a review back", async () => {
     await refusal(platform.reviews.decideReview({ id, verdict: ReviewVerdict.APPROVED }, as(delegator))),
   ).toMatchObject({ reason: "REVIEW_CLOSED", metadata: { state: "withdrawn" } });
 });
+
+test("a reviewer asks, the service that created the review answers, and watchers see both", async () => {
+  const contentReference = {
+    uri: "task:1",
+    digest: `sha256:${"0".repeat(64)}`,
+    mediaType: "application/json",
+  };
+  const { id } = await create({ author: worker.principal.id, content: undefined, contentReference });
+  const question = { id, requestId: "q", text: "Where is this from?" };
+  const { inquiry } = await platform.reviews.inquireReview(question, as(delegator));
+  expect(inquiry).toMatchObject({ number: 1, inquirer: delegator.principal.id, answer: "" });
+  expect((await platform.reviews.inquireReview(question, as(delegator))).inquiry).toEqual(inquiry);
+  expect(
+    await refusal(platform.reviews.inquireReview({ ...question, text: "Why?" }, as(delegator))),
+  ).toMatchObject({ reason: "REQUEST_ID_REUSED" });
+  expect(await refusal(platform.reviews.inquireReview(question, as(worker)))).toMatchObject({
+    reason: "CONFLICT_OF_INTEREST",
+  });
+
+  const answer = { id, number: 1, answer: "A book.", answeredBy: worker.principal.id };
+  expect(await refusal(platform.reviews.answerReviewInquiry(answer, as(delegator)))).toMatchObject({
+    reason: "CALLER_NOT_ALLOWED",
+  });
+  await platform.reviews.answerReviewInquiry(answer);
+  expect(
+    await refusal(platform.reviews.answerReviewInquiry({ ...answer, answer: "A dream." })),
+  ).toMatchObject({ reason: "INQUIRY_ANSWERED" });
+  expect(await refusal(platform.reviews.answerReviewInquiry({ ...answer, number: 2 }))).toMatchObject({
+    reason: "INQUIRY_NOT_FOUND",
+  });
+
+  const { review } = await platform.reviews.getReview({ id }, as(delegator));
+  expect(review).toMatchObject({
+    contentReference,
+    state: ReviewState.PENDING,
+    inquiries: [{ text: "Where is this from?", answer: "A book.", answeredBy: worker.principal.id }],
+  });
+  expect(review?.content).toBeUndefined();
+  const stop = new AbortController();
+  const changes: string[] = [];
+  const request = { kind: ReviewKind.OVERSIGHT };
+  for await (const change of platform.reviews.watchReviews(request, { signal: stop.signal })) {
+    if (change.review?.id === id) changes.push(change.review.inquiries[0]?.answer ?? "nothing");
+    if (changes.length === 3) break;
+  }
+  stop.abort();
+  expect(changes).toEqual(["A book.", "A book.", "A book."]);
+});

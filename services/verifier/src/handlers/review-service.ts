@@ -2,9 +2,12 @@ import { fromJsonString } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
+  type AnswerReviewInquiryRequest,
+  type ContentReference as ContentReferenceMessage,
   type CreateReviewRequest,
   type DecideReviewRequest,
   type GetReviewRequest,
+  type InquireReviewRequest,
   ReviewKind as Kind,
   type ListReviewsRequest,
   type ReviewService,
@@ -26,7 +29,9 @@ import { follow, type Identity, mayActFor } from "@depute/service";
 import { readValue } from "../json-value.ts";
 import { REVIEW_TOPIC, reviewNotFound } from "../reviews.ts";
 import {
+  type ContentReference,
   DEFAULT_REVIEW_TIMEOUT_MS,
+  type Inquiry,
   mayRead,
   type Review,
   type ReviewKind,
@@ -34,6 +39,7 @@ import {
   stateOf,
   type Verdict,
 } from "../rules/review.ts";
+import { listInquiries } from "../store/inquiries.ts";
 import { getReview, getReviewContent, listChanges, listReviews } from "../store/reviews.ts";
 import type { Verifier } from "../verifier.ts";
 
@@ -89,6 +95,7 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
         author: request.author,
         reviewers: request.reviewers,
         escalationReviewers: request.escalationReviewers,
+        contentReference: referenceOf(request.contentReference),
         timeoutMs: Number(request.timeoutSeconds) * 1000 || DEFAULT_REVIEW_TIMEOUT_MS,
         escalateAfterMs: Number(request.escalateAfterSeconds) * 1000 || undefined,
         content,
@@ -102,10 +109,12 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
         const review = await getReview(tx, id);
         if (review === undefined || !sees(identity, review)) throw reviewNotFound(id);
         const content = await getReviewContent(tx, id);
-        const message = toMessage(review, clock.now());
         return {
-          review:
-            content === undefined ? message : { ...message, content: fromJsonString(ValueSchema, content) },
+          review: {
+            ...toMessage(review, clock.now()),
+            inquiries: (await listInquiries(tx, id)).map(inquiryMessage),
+            ...(content !== undefined && { content: fromJsonString(ValueSchema, content) }),
+          },
         };
       });
     },
@@ -149,9 +158,18 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
         signal: AbortSignal.any([context.signal, stopping]),
       });
       for await (const { sequence, reviewId } of changes) {
-        const review = await store.read((tx) => getReview(tx, reviewId));
+        const found = await store.read(async (tx) => ({
+          review: await getReview(tx, reviewId),
+          inquiries: await listInquiries(tx, reviewId),
+        }));
+        const { review } = found;
         if (review === undefined || !sees(identity, review)) continue;
-        yield { sequence: BigInt(sequence), review: toMessage(review, clock.now()) };
+        if (request.kind !== Kind.UNSPECIFIED && KINDS[review.kind] !== request.kind) continue;
+        const inquiries = found.inquiries.map(inquiryMessage);
+        yield {
+          sequence: BigInt(sequence),
+          review: { ...toMessage(review, clock.now()), inquiries },
+        };
       }
     },
 
@@ -159,10 +177,7 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
       const identity = await authority.identify(context);
       const verdict = VERDICTS[request.verdict];
       if (verdict === undefined) throw invalid("verdict", "is needed");
-      const reviewer = request.reviewer || identity.principal;
-      if (!mayActFor(identity, reviewer)) {
-        throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller is not that reviewer");
-      }
+      const reviewer = reviewerOf(request, identity);
       const review = await reviews.decide(request.id, { verdict, reviewer, reason: request.reason });
       return { review: toMessage(review, clock.now()) };
     },
@@ -171,6 +186,18 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
       const { principal } = await authority.identify(context);
       return { review: toMessage(await reviews.withdraw(id, principal, reason), clock.now()) };
     },
+
+    async inquireReview(request: InquireReviewRequest, context: HandlerContext) {
+      const reviewer = reviewerOf(request, await authority.identify(context));
+      const { id, requestId, text } = request;
+      return { inquiry: inquiryMessage(await reviews.inquire(id, { requestId, reviewer, text })) };
+    },
+
+    async answerReviewInquiry(request: AnswerReviewInquiryRequest, context: HandlerContext) {
+      const { principal } = await authority.identify(context);
+      const { id, number, answer, answeredBy } = request;
+      return { inquiry: inquiryMessage(await reviews.answer(id, number, principal, { answer, answeredBy })) };
+    },
   };
 }
 
@@ -178,8 +205,34 @@ function wordOf<Word extends string>(words: Record<Word, number>, value: number)
   return (Object.keys(words) as Word[]).find((word) => words[word] === value);
 }
 
+/** Who decides or asks. @throws DeputeError CALLER_NOT_ALLOWED */
+function reviewerOf({ reviewer: named }: { reviewer: string }, identity: Identity): string {
+  const reviewer = named || identity.principal;
+  if (mayActFor(identity, reviewer)) return reviewer;
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller is not that reviewer");
+}
+
+function referenceOf(message: ContentReferenceMessage | undefined): ContentReference | undefined {
+  if (message === undefined) return undefined;
+  const { uri, digest, mediaType } = message;
+  return { uri, digest, mediaType };
+}
+
+function inquiryMessage({ createTime, answerTime, ...inquiry }: Inquiry) {
+  const { number, inquirer, text, answer = "", answeredBy = "" } = inquiry;
+  return {
+    number,
+    inquirer,
+    text,
+    createTime: toTimestamp(createTime),
+    answer,
+    answeredBy,
+    ...(answerTime !== undefined && { answerTime: toTimestamp(answerTime) }),
+  };
+}
+
 function toMessage(review: Review, now: number) {
-  const { decideTime, escalationReviewers } = review;
+  const { contentReference, decideTime, escalationReviewers } = review;
   return {
     id: review.id,
     kind: KINDS[review.kind],
@@ -194,6 +247,7 @@ function toMessage(review: Review, now: number) {
     createTime: toTimestamp(review.createTime),
     decidedBy: review.decidedBy ?? "",
     reason: review.reason ?? "",
+    ...(contentReference !== undefined && { contentReference }),
     ...(escalationReviewers.length > 0 && { escalationTime: toTimestamp(review.escalationTime) }),
     ...(decideTime !== undefined && { decideTime: toTimestamp(decideTime) }),
   };

@@ -1,5 +1,16 @@
 import { expect, test } from "vitest";
-import { decide, entitled, mayRead, type Review, stateOf, validateReview, withdraw } from "./review.ts";
+import {
+  answerInquiry,
+  decide,
+  entitled,
+  inquire,
+  MAX_INQUIRIES,
+  mayRead,
+  type Review,
+  stateOf,
+  validateReview,
+  withdraw,
+} from "./review.ts";
 
 const review: Review = {
   id: "r",
@@ -71,4 +82,24 @@ test("nobody is named to review his own work, and nobody joins after the end", (
   expect(() => validateReview({ ...review, author: "second" })).toThrow("his own work");
   expect(() => validateReview({ ...review, author: "boss" })).toThrow("his own work");
   expect(() => validateReview({ ...review, escalationTime: 101 })).toThrow("after the deadline");
+});
+
+test("who may decide may ask, while it waits, so often", () => {
+  const ask = (reviewer: string, asked = 0, now = 1) =>
+    inquire(review, asked, { reviewer, text: "why?" }, now);
+  expect(ask("first", 2)).toEqual({ number: 3, inquirer: "first", text: "why?", createTime: 1 });
+  expect(() => ask("boss")).toThrow("not this reviewer's");
+  expect(() => ask("author")).toThrow("his own work");
+  expect(() => ask("first", 0, 100)).toThrow("timed_out");
+  expect(() => ask("first", MAX_INQUIRIES)).toThrow("review_inquiries");
+});
+
+test("a question is answered once", () => {
+  const inquiry = inquire(review, 0, { reviewer: "first", text: "why?" }, 1);
+  const given = { answer: "because", answeredBy: "author" };
+  const answered = answerInquiry(review, inquiry, given, 2);
+  expect(answered).toEqual({ ...inquiry, ...given, answerTime: 2 });
+  expect(answerInquiry(review, answered, given, 500)).toBe(answered);
+  expect(() => answerInquiry(review, answered, { ...given, answer: "no" }, 3)).toThrow("answered otherwise");
+  expect(() => answerInquiry(review, inquiry, given, 100)).toThrow("timed_out");
 });

@@ -1,4 +1,5 @@
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import { tooMany } from "./limits.ts";
 
 export type ReviewKind = "human_review" | "oversight" | "start_approval";
 export type Verdict = "approved" | "changes_requested" | "rejected";
@@ -7,6 +8,28 @@ export type ReviewState = "pending" | Verdict | "withdrawn" | "timed_out";
 /** How long there is for a decision unless it is said, in milliseconds (DelegateOS 6.6). */
 export const DEFAULT_REVIEW_TIMEOUT_MS = 24 * 3_600_000;
 
+/** Content that is kept elsewhere. Empty strings for what is not known. */
+export interface ContentReference {
+  uri: string;
+  digest: string;
+  mediaType: string;
+}
+
+/** A reviewer's question. Times are milliseconds since the Unix epoch. */
+export interface Inquiry {
+  /** From 1. */
+  number: number;
+  inquirer: string;
+  text: string;
+  createTime: number;
+  answer?: string | undefined;
+  answeredBy?: string | undefined;
+  answerTime?: number | undefined;
+}
+
+/** Most inquiries of one review. */
+export const MAX_INQUIRIES = 32;
+
 /** What is kept of a review. Times are milliseconds since the Unix epoch. */
 export interface Review {
   id: string;
@@ -14,6 +37,8 @@ export interface Review {
   creator: string;
   subject: string;
   title: string;
+  /** Where what is reviewed is kept, if the creator does not hand it over. */
+  contentReference?: ContentReference | undefined;
   author: string;
   reviewers: readonly string[];
   escalationReviewers: readonly string[];
@@ -64,10 +89,7 @@ export interface Decision {
  * @throws DeputeError CALLER_NOT_ALLOWED, CONFLICT_OF_INTEREST, REVIEW_CLOSED, INVALID_REQUEST
  */
 export function decide(review: Review, { verdict, reviewer, reason }: Decision, now: number): Review {
-  if (reviewer !== "" && reviewer === review.author) throw conflict();
-  if (!entitled(review, now).includes(reviewer)) {
-    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the review is not this reviewer's to decide");
-  }
+  assertEntitled(review, reviewer, now);
   if (verdict !== "approved" && reason.trim() === "") {
     throw invalid("reason", "is needed unless it is approved");
   }
@@ -82,6 +104,52 @@ export function withdraw(review: Review, by: string, reason: string, now: number
   if (review.decision === "withdrawn") return review;
   assertPending(review, now);
   return { ...review, decision: "withdrawn", decidedBy: by, reason, decideTime: now };
+}
+
+/**
+ * Another question about a review.
+ *
+ * @param asked how many there were
+ * @throws DeputeError CALLER_NOT_ALLOWED, CONFLICT_OF_INTEREST, REVIEW_CLOSED, LIMIT_EXCEEDED
+ */
+export function inquire(
+  review: Review,
+  asked: number,
+  { reviewer, text }: { reviewer: string; text: string },
+  now: number,
+): Inquiry {
+  assertEntitled(review, reviewer, now);
+  assertPending(review, now);
+  if (asked >= MAX_INQUIRIES) throw tooMany("review_inquiries", MAX_INQUIRIES);
+  return { number: asked + 1, inquirer: reviewer, text, createTime: now };
+}
+
+/**
+ * The question with its answer; the same one when this very answer was given before.
+ *
+ * @throws DeputeError REVIEW_CLOSED, INQUIRY_ANSWERED
+ */
+export function answerInquiry(
+  review: Review,
+  inquiry: Inquiry,
+  { answer, answeredBy }: { answer: string; answeredBy: string },
+  now: number,
+): Inquiry {
+  if (inquiry.answer === answer && inquiry.answeredBy === answeredBy) return inquiry;
+  assertPending(review, now);
+  if (inquiry.answer !== undefined) {
+    throw new DeputeError(ErrorReason.INQUIRY_ANSWERED, "the inquiry was answered otherwise", {
+      metadata: { review: review.id, inquiry: String(inquiry.number) },
+    });
+  }
+  return { ...inquiry, answer, answeredBy, answerTime: now };
+}
+
+function assertEntitled(review: Review, reviewer: string, now: number): void {
+  if (reviewer !== "" && reviewer === review.author) throw conflict();
+  if (!entitled(review, now).includes(reviewer)) {
+    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the review is not this reviewer's to decide");
+  }
 }
 
 function assertPending(review: Review, now: number): void {

@@ -198,4 +198,24 @@ export const migrations: readonly Migration[] = [
       );
     `,
   },
+  {
+    id: 7,
+    name: "reviews: content kept elsewhere, inquiries",
+    sql: `
+      ALTER TABLE reviews ADD COLUMN content_reference TEXT; -- JSON
+      CREATE TABLE review_inquiries (
+        review_id TEXT NOT NULL REFERENCES reviews (id),
+        number BIGINT NOT NULL,          -- 1, 2, 3, ...
+        request_id TEXT NOT NULL,
+        inquirer TEXT NOT NULL,
+        text TEXT NOT NULL,
+        create_ms BIGINT NOT NULL,
+        answer TEXT,
+        answered_by TEXT,
+        answer_ms BIGINT,
+        PRIMARY KEY (review_id, number),
+        UNIQUE (review_id, inquirer, request_id)
+      );
+    `,
+  },
 ];

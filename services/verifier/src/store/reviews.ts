@@ -1,6 +1,6 @@
 import type { PagePosition } from "@depute/core";
 import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
-import type { Review, ReviewKind, Verdict } from "../rules/review.ts";
+import type { ContentReference, Review, ReviewKind, Verdict } from "../rules/review.ts";
 import { positionParams } from "./documents.ts";
 
 /** A review with what only the store needs. */
@@ -18,6 +18,7 @@ interface Row {
   digest: string;
   subject: string;
   title: string;
+  contentReference: string | null;
   author: string;
   reviewers: string;
   escalationReviewers: string;
@@ -30,7 +31,8 @@ interface Row {
   decideTime: number | null;
 }
 
-const COLUMNS = `reviews.id, kind, creator, request_id AS "requestId", digest, subject, title, author, reviewers,
+const COLUMNS = `reviews.id, kind, creator, request_id AS "requestId", digest, subject, title,
+  content_reference AS "contentReference", author, reviewers,
   escalation_reviewers AS "escalationReviewers", escalation_ms AS "escalationTime",
   deadline_ms AS "deadline", reviews.create_ms AS "createTime", decision, decided_by AS "decidedBy", reason,
   decide_ms AS "decideTime"`;
@@ -65,9 +67,9 @@ export async function insertReview(
   content: string | undefined,
 ): Promise<void> {
   await tx.run(
-    `INSERT INTO reviews (id, kind, creator, request_id, digest, subject, title, content, author, reviewers,
-       escalation_reviewers, escalation_ms, deadline_ms, create_ms)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO reviews (id, kind, creator, request_id, digest, subject, title, content, content_reference, author,
+       reviewers, escalation_reviewers, escalation_ms, deadline_ms, create_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       review.id,
       review.kind,
@@ -77,6 +79,7 @@ export async function insertReview(
       review.subject,
       review.title,
       content ?? null,
+      review.contentReference === undefined ? null : JSON.stringify(review.contentReference),
       review.author,
       JSON.stringify(review.reviewers),
       JSON.stringify(review.escalationReviewers),
@@ -142,7 +145,7 @@ export function listChanges(tx: ReadTx, after: number, size: number): Promise<Re
   );
 }
 
-async function appendChange(tx: WriteTx, reviewId: string): Promise<void> {
+export async function appendChange(tx: WriteTx, reviewId: string): Promise<void> {
   await tx.run(
     `INSERT INTO review_changes (sequence, review_id)
      SELECT COALESCE(MAX(sequence), 0) + 1, ? FROM review_changes`,
@@ -153,6 +156,8 @@ async function appendChange(tx: WriteTx, reviewId: string): Promise<void> {
 function fromRow(row: Row): StoredReview {
   return {
     ...row,
+    contentReference:
+      row.contentReference === null ? undefined : (JSON.parse(row.contentReference) as ContentReference),
     reviewers: JSON.parse(row.reviewers) as string[],
     escalationReviewers: JSON.parse(row.escalationReviewers) as string[],
     decision: row.decision ?? undefined,
