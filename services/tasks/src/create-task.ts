@@ -112,37 +112,47 @@ export async function createTask(
   admitted: Admitted,
   rights: CreateRights,
 ): Promise<Created> {
+  return engine.store.write((tx) => createTaskWithin(tx, engine, request, admitted, rights));
+}
+
+/** As {@link createTask}, within a transaction. */
+export async function createTaskWithin(
+  tx: WriteTx,
+  engine: Engine,
+  request: CreateRequest,
+  admitted: Admitted,
+  rights: CreateRights,
+): Promise<Created> {
   const { delegator, requestId, draft, digest } = request;
-  return engine.store.write(async (tx) => {
-    const known = await findKnown(tx, request, rights.contextMemory);
-    if (known?.replace === false) {
-      const { taskId } = known;
-      if ((await findRequest(tx, delegator, requestId)) === undefined) {
-        await insertRequest(tx, { delegator, requestId, draftDigest: digest, taskId });
-      }
-      return { taskId, isNew: false };
+  const known = await findKnown(tx, request, rights.contextMemory);
+  if (known?.replace === false) {
+    const { taskId } = known;
+    if ((await findRequest(tx, delegator, requestId)) === undefined) {
+      await insertRequest(tx, { delegator, requestId, draftDigest: digest, taskId });
     }
-    if (known !== undefined) await giveWay(engine, tx, known.taskId);
-    const taskId = newId();
-    const above = await placeOf(engine, tx, taskId, draft, admitted.admission, rights);
-    const nowMs = engine.clock.now();
-    const { record, events } = newTask(taskId, draft, admitted.admission, nowMs, above);
-    await insertTask(tx, record, { draftDigest: digest, createMs: nowMs });
-    for (const event of events) await insertEvent(tx, event);
-    await insertInput(tx, taskId, { input: draft.input, workerToken: draft.workerToken });
-    await insertRequest(tx, { delegator, requestId, draftDigest: digest, taskId });
-    await insertBlocks(tx, taskId, admitted.blocks);
-    const { delegationId } = admitted.admission;
-    if (delegationId !== "") await insertDelegation(tx, taskId, delegationId, admitted.blocks.at(-1) ?? "");
-    if (admitted.outputSchema !== undefined) {
-      await insertOutputSchema(tx, admitted.admission.outputSchema, admitted.outputSchema);
-    }
-    const { agentId, agentPrincipal, capabilityId } = admitted.admission;
-    const to = { taskId, delegator, capabilityId, reader: { agentId, principal: agentPrincipal } };
-    await carryContexts(tx, rights.contextMemory, draft, to, rights.caller, nowMs);
-    engine.announce(tx, record);
-    return { taskId, isNew: true };
-  });
+    return { taskId, isNew: false };
+  }
+  if (known !== undefined) await giveWay(engine, tx, known.taskId);
+  const taskId = newId();
+  const above = await placeOf(engine, tx, taskId, draft, admitted.admission, rights);
+  const nowMs = engine.clock.now();
+  const { record, events } = newTask(taskId, draft, admitted.admission, nowMs, above);
+  await insertTask(tx, record, { draftDigest: digest, createMs: nowMs });
+  for (const event of events) await insertEvent(tx, event);
+  await insertInput(tx, taskId, { input: draft.input, workerToken: draft.workerToken });
+  await insertRequest(tx, { delegator, requestId, draftDigest: digest, taskId });
+  await insertBlocks(tx, taskId, admitted.blocks);
+  const { delegationId } = admitted.admission;
+  if (delegationId !== "") await insertDelegation(tx, taskId, delegationId, admitted.blocks.at(-1) ?? "");
+  if (admitted.outputSchema !== undefined) {
+    await insertOutputSchema(tx, admitted.admission.outputSchema, admitted.outputSchema);
+  }
+  const { agentId, agentPrincipal, capabilityId } = admitted.admission;
+  const to = { taskId, delegator, capabilityId, reader: { agentId, principal: agentPrincipal } };
+  await carryContexts(tx, rights.contextMemory, draft, to, rights.caller, nowMs);
+  await engine.tell(tx, { before: undefined, after: record, events });
+  engine.announce(tx, record);
+  return { taskId, isNew: true };
 }
 
 /** Ends the task that has the external id, if it has not ended, and takes the id away from it. */

@@ -16,7 +16,7 @@ import { endDelegation } from "./store/delegation-rows.ts";
 import { insertEvent, readEvents } from "./store/event-rows.ts";
 import { readInput } from "./store/input-rows.ts";
 import { deleteReports } from "./store/request-rows.ts";
-import { dueTasks, earliestDeadline, readTask, updateLease, updateTask } from "./store/task-rows.ts";
+import { dueTasks, earliestDeadline, readTask, updateLease, updateQueued, updateTask } from "./store/task-rows.ts";
 import { openChildren } from "./store/tree-rows.ts";
 import { deleteWorkState, readHeldResult } from "./store/work-rows.ts";
 import { ASSIGNMENT_TOPIC, TASK_TOPIC } from "./wake-ups.ts";
@@ -36,6 +36,18 @@ export interface EngineOptions {
 /** What a change makes of a task; it may await calls of `tx` and nothing else. */
 export type Decide = (record: TaskRecord, nowMs: number, tx: WriteTx) => Promise<Advance> | Advance;
 
+/** What a transaction does to a task. */
+export interface TaskChange {
+  /** Undefined for a task that is new. */
+  readonly before: TaskRecord | undefined;
+  readonly after: TaskRecord;
+  /** The events that brought it there, in order; one at least. */
+  readonly events: readonly TaskEvent[];
+}
+
+/** Told of a change in the transaction that stores it, after it is written; what it throws undoes the change. */
+export type TaskObserver = (tx: WriteTx, change: TaskChange) => Promise<void>;
+
 /** Reads tasks, and changes them: event and state in one transaction, wake-ups after it. */
 export class Engine {
   readonly store: Store;
@@ -44,6 +56,7 @@ export class Engine {
   readonly #bus: Bus;
   readonly #timers: Timers;
   readonly #later = new Set<() => void>();
+  readonly #observers: TaskObserver[] = [];
   #onDeadline: (atMs: number) => void = () => {};
   #onDelegationEnd: () => void = () => {};
 
@@ -69,6 +82,16 @@ export class Engine {
   /** Tells the listener when there is the end of a delegation to be told. */
   onDelegationEnd(listener: () => void): void {
     this.#onDelegationEnd = listener;
+  }
+
+  /** Has the observer told of every change of every task from now on, in the order in which observers were added. */
+  observe(observer: TaskObserver): void {
+    this.#observers.push(observer);
+  }
+
+  /** Tells the observers of a change that this transaction has written. */
+  async tell(tx: WriteTx, change: TaskChange): Promise<void> {
+    for (const observer of this.#observers) await observer(tx, change);
   }
 
   /** A task's record, as it is stored. */
@@ -110,6 +133,19 @@ export class Engine {
     const { record, events } = await decide(timed.record, nowMs, tx);
     await this.#put(tx, before, { record, events: [...timed.events, ...events] });
     return record;
+  }
+
+  /**
+   * Lets workers take a task that waits from a time on, and not before; one that does not wait is left as it is.
+   *
+   * @param atMs epoch milliseconds
+   */
+  async availableFrom(tx: WriteTx, taskId: string, atMs: number): Promise<void> {
+    const record = await readTask(tx, taskId);
+    if (record?.task.status !== TaskStatus.PENDING) return;
+    const after = { ...record, queuedMs: atMs };
+    await updateQueued(tx, after);
+    this.announce(tx, after);
   }
 
   /** Applies the time limits that have passed, of up to as many tasks as are named, in one transaction. */
@@ -184,6 +220,7 @@ export class Engine {
       if (before.hold !== undefined && record.hold === undefined) await settleAttempt(tx, record.task);
       if (hasEnded) await settleTask(tx, record.task);
     }
+    await this.tell(tx, { before, after: record, events });
     this.announce(tx, record);
   }
 }

@@ -142,6 +142,16 @@ export async function updateLease(tx: WriteTx, after: TaskRecord): Promise<void>
   ]);
 }
 
+/** Stores from when on a task that waits may be taken; the log is untouched. */
+export async function updateQueued(tx: WriteTx, after: TaskRecord): Promise<void> {
+  await tx.run("UPDATE tasks SET queued_ms = ?, next_deadline_ms = ? WHERE task_id = ? AND epoch = ?", [
+    after.queuedMs,
+    nextDeadline(after)?.atMs ?? null,
+    after.task.id,
+    after.epoch,
+  ]);
+}
+
 /** Ids of tasks whose next deadline has passed, the longest overdue first. */
 export async function dueTasks(tx: ReadTx, nowMs: number, limit: number): Promise<string[]> {
   const rows = await tx.all<{ task_id: string }>(
