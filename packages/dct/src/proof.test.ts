@@ -47,7 +47,7 @@ describe.each([nativeEngine, portableEngine])("holder proof, by $name", (one) =>
       .digest("base64url");
     expect(checkProof(one, honest, expected)).toEqual({
       ok: true,
-      proof: { jti: "proof-0001", principal: id(alice), thumbprint, expiresAt: NOW + 60_000 },
+      proof: { jti: "proof-0001", principal: id(alice), thumbprint, issuedAt: NOW, expiresAt: NOW + 60_000 },
     });
     expect(createProof(one, alice, claims)).toBe(honest);
   });

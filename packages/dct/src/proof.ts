@@ -61,6 +61,8 @@ export interface AcceptedProof {
   readonly principal: string;
   /** RFC 7638 thumbprint of the key. */
   readonly thumbprint: string;
+  /** When its holder says that it was made, which may be ahead of the verifier's clock. */
+  readonly issuedAt: number;
   readonly expiresAt: number;
   /** Of a proof that opens a session: the holder's key for it. */
   readonly epk?: string;
@@ -161,8 +163,9 @@ export function checkProof(
   if (known === undefined && (parts[0] ?? "").length <= MAX_REMEMBERED_HEADER)
     headers.set(parts[0] ?? "", principal);
   const { jti, iat } = payload as { jti: string; iat: number };
-  const expiresAt = iat * 1000 + window;
-  const accepted = { jti, principal, thumbprint: rememberedThumbprint(engine, principal), expiresAt };
+  const issuedAt = iat * 1000;
+  const times = { issuedAt, expiresAt: issuedAt + window };
+  const accepted = { jti, principal, thumbprint: rememberedThumbprint(engine, principal), ...times };
   const isOpening = expected.opens !== undefined;
   return { ok: true, proof: isOpening ? { ...accepted, epk: payload.epk as string } : accepted };
 }

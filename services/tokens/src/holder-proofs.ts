@@ -59,8 +59,9 @@ export class HolderProofs {
   }
 
   /**
-   * Uses a genuine proof up; why not, when it cannot be. That of a session is in the session's own memory and waits for
-   * nothing; any other is durable. A key that was revoked proves nothing: whoever has it may not be whom it was made for.
+   * Uses a genuine proof up; why not, when it cannot be. That of a session is in the session's own memory; any other is
+   * remembered across restarts, see SeenProofs. A key that was revoked proves nothing: whoever has it may not be whom it
+   * was made for.
    *
    * @param jwt the text of the proof
    */
@@ -72,10 +73,12 @@ export class HolderProofs {
     }
     switch (await this.#options.seen.use(proof, kind)) {
       case "fresh":
-        // It may have been revoked while the proof was written.
+        // It may have been revoked while the proof waited for the store.
         return this.#isRevoked(proof) ? keyRevoked : undefined;
       case "seen":
         return { type: "replayed_proof" };
+      case "unsure":
+        return { type: "replayed_proof", detail: "made before a restart that may have forgotten it" };
       case "full":
         return { type: "internal_context", detail: "no room to remember the proof" };
     }

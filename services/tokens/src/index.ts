@@ -67,6 +67,7 @@ export const tokens = defineService({
       onError: (error, what) => log.error({ err: error }, what),
     });
     const notes = new BlockNotes(store);
+    const seen = new SeenProofs({ store, clock, timers, log, max: settings.maxSeenProofs });
     const state = new RevocationState(settings.revocationMaxStaleness);
     const pollMs = settings.revocationPoll;
     const reader = new RevocationReader({ engine, store, bus, clock, timers, log, state, pollMs });
@@ -75,6 +76,7 @@ export const tokens = defineService({
     const seenLog = new CheckpointFile({ file, engine, signer: root.principal.id, timers, log, sign });
     try {
       await notes.start();
+      await seen.start();
       while (await store.write((tx) => sealSome(tx, engine, SEALED_AT_ONCE)));
       await seenLog.check(store);
       await reader.start();
@@ -126,7 +128,6 @@ export const tokens = defineService({
     });
     housekeeping.start();
     const unsubscribe = bus.subscribe(REVOCATIONS_TOPIC, () => seenLog.note());
-    const seen = new SeenProofs({ store, clock, max: settings.maxSeenProofs });
     const spend = new SpendLedger({ store, clock, audit, notes });
     const judge = new Judge({
       engine,
@@ -191,6 +192,7 @@ export const tokens = defineService({
         await keyRevoker.close();
         await delegations.close();
         await audit.close();
+        await seen.close();
         await store.close();
         seenLog.close();
         root.privateKey.fill(0);

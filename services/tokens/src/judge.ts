@@ -94,7 +94,7 @@ export class Judge {
    * allowed call only, whoever saw the proof of a denied call could present it again when the answer has changed. It is
    * not used up by a denial before that point, so that nobody fills the memory of proofs with tokens that he made up.
    *
-   * Using it up waits for the store. What was revoked meanwhile is looked at again after it, in the same turn of the
+   * Using it up may wait for the store. What was revoked meanwhile is looked at again after it, in the same turn of the
    * event loop as the answer: once a revocation is acknowledged no token with that block is allowed.
    */
   async verify(request: VerifyTokenRequest, caller: string): Promise<VerifyTokenResponse> {

@@ -1,47 +1,78 @@
 import { ManualClock } from "@depute/core";
-import type { AcceptedProof } from "@depute/dct";
+import {
+  type AcceptedProof,
+  CLOCK_SKEW_MS,
+  checkProof,
+  createProof,
+  PROOF_WINDOW_MS,
+  type ProofExpectation,
+} from "@depute/dct";
 import type { Store } from "@depute/store";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { SeenProofs } from "./seen-proofs.ts";
-import { openMemory } from "./testing/parts.ts";
+import { HORIZON_LEAD_MS, SeenProofs } from "./seen-proofs.ts";
+import { alice, engine, id } from "./testing/holders.ts";
+import { openMemory, silent } from "./testing/parts.ts";
 
-const MINUTE_MS = 60_000;
-const proof = (clock: ManualClock, jti: string, principal = "p"): AcceptedProof => {
-  return { jti, principal, thumbprint: "", expiresAt: clock.now() + MINUTE_MS };
-};
+const SECOND_MS = 1000;
+
+/** A genuine proof that its holder made `aheadMs` ahead of the clock. */
+function proof(clock: ManualClock, jti: string, aheadMs = 0): AcceptedProof {
+  const issuedAt = Math.floor((clock.now() + aheadMs) / SECOND_MS) * SECOND_MS;
+  return { jti, principal: id(alice), thumbprint: "", issuedAt, expiresAt: issuedAt + PROOF_WINDOW_MS };
+}
+
+/** One process over a store; what it has not written is lost when it is dropped without a close. */
+async function start({ store, clock, max = 1000 }: { store: Store; clock: ManualClock; max?: number }) {
+  const seen = new SeenProofs({ store, clock, timers: clock, log: silent, max });
+  const started = seen.start();
+  // After a crash it waits for its clock, which the test moves, so that it is not waited for here.
+  await Promise.race([started, new Promise((resolve) => setTimeout(resolve, 5))]);
+  return seen;
+}
+
+/** A store whose process can be killed: what it asks for from then on is not done. */
+function mortal(store: Store): Store & { kill(): void } {
+  let isDead = false;
+  const never = new Promise<never>(() => {});
+  return {
+    read: (fn) => store.read(fn),
+    write: (fn) => (isDead ? never : store.write(fn)),
+    close: () => store.close(),
+    kill: () => {
+      isDead = true;
+    },
+  };
+}
 
 describe("proofs that were used (B5)", () => {
-  it("are each fresh once, however many come together and in which processes", async () => {
+  it("are each fresh once, however many come together", async () => {
     const property = fc.asyncProperty(fc.array(fc.nat(20), { maxLength: 120 }), async (numbers) => {
       const clock = new ManualClock();
-      const store = await openMemory();
-      const all = [1, 2].map(() => new SeenProofs({ store, clock, max: 1000 }));
-      const uses = await Promise.all(
-        numbers.map((n, i) => all[i % 2]?.use(proof(clock, `jti-${n}`), "token")),
-      );
+      const seen = await start({ store: await openMemory(), clock });
+      const uses = await Promise.all(numbers.map((n) => seen.use(proof(clock, `jti-${n}`), "token")));
       const fresh = numbers.filter((_, i) => uses[i] === "fresh");
       expect(fresh.sort()).toEqual([...new Set(numbers)].sort());
       expect(uses.every((use) => use === "fresh" || use === "seen")).toBe(true);
-      await store.close();
     });
     await fc.assert(property, { numRuns: 30 });
   });
 
-  it("are not forgotten for others: the room is counted to the last, also within one batch", async () => {
+  it("are not forgotten for others: the room is counted to the last, also of those that come together", async () => {
     const clock = new ManualClock();
-    const seen = new SeenProofs({ store: await openMemory(), clock, max: 10 });
+    const seen = await start({ store: await openMemory(), clock, max: 10 });
     const use = (jti: string, kind: "token" | "identity") => seen.use(proof(clock, jti), kind);
     const strangers = await Promise.all(Array.from({ length: 8 }, (_, n) => use(`s${n}`, "identity")));
     expect(strangers.filter((each) => each === "fresh")).toHaveLength(5);
     const holders = await Promise.all(Array.from({ length: 8 }, (_, n) => use(`h${n}`, "token")));
     expect(holders.filter((each) => each === "fresh")).toHaveLength(5);
-    expect(await use("h0", "token")).toBe("full");
-    clock.advance(MINUTE_MS + 30_001);
+    expect(await use("h0", "token")).toBe("seen");
+    expect(await use("h9", "token")).toBe("full");
+    clock.advance(PROOF_WINDOW_MS + CLOCK_SKEW_MS + 1);
     expect(await use("later", "token")).toBe("fresh");
   });
 
-  it("fail together where the store does, and are fresh when they come again", async () => {
+  it("fail where the store does, and are fresh when they come again", async () => {
     const clock = new ManualClock();
     const memory = await openMemory();
     let isBroken = true;
@@ -53,10 +84,138 @@ describe("proofs that were used (B5)", () => {
       },
       close: () => memory.close(),
     };
-    const seen = new SeenProofs({ store, clock, max: 10 });
-    const uses = () => Promise.allSettled(["a", "b"].map((jti) => seen.use(proof(clock, jti), "token")));
+    const seen = await start({ store, clock });
+    const uses = () =>
+      Promise.allSettled(["a", "b"].map((jti, n) => seen.use(proof(clock, jti, n * 20_000), "token")));
     expect((await uses()).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
     isBroken = false;
     expect(await uses()).toMatchObject([{ value: "fresh" }, { value: "fresh" }]);
+  });
+
+  it("cost the store one write a second, however many there are", async () => {
+    const clock = new ManualClock();
+    const memory = await openMemory();
+    let writes = 0;
+    const store: Store = {
+      ...memory,
+      write: (fn) => {
+        writes++;
+        return memory.write(fn);
+      },
+    };
+    const seen = await start({ store, clock });
+    for (let n = 0; n < 1000; n++) {
+      expect(await seen.use(proof(clock, `jti-${n}`), "token")).toBe("fresh");
+      clock.advance(10);
+      await new Promise(setImmediate);
+    }
+    expect(writes).toBeLessThanOrEqual(11);
+  });
+
+  it("are refused by their time before they are forgotten, whatever their clock and ours say", () => {
+    const property = fc.property(
+      fc.integer({ min: -CLOCK_SKEW_MS, max: PROOF_WINDOW_MS }),
+      fc.nat(999),
+      (age, ms) => {
+        const now = Date.UTC(2026, 0, 1) + ms;
+        const jwt = createProof(engine, alice, { htm: "POST", htu: "a:b", now: now - age });
+        const check = (at: number, more: Partial<ProofExpectation> = {}) =>
+          checkProof(engine, jwt, { htm: "POST", htu: "a:b", now: at, ...more });
+        const used = check(now);
+        // Its second begins before it: one that is at its end may be over already.
+        fc.pre(used.ok);
+        const forgetTime = used.ok ? used.proof.expiresAt + CLOCK_SKEW_MS : 0;
+        expect(check(forgetTime + 1).ok).toBe(false);
+        // Also by a clock that was set back since then by as much as clocks may differ.
+        expect(check(forgetTime + 1 - CLOCK_SKEW_MS).ok).toBe(false);
+      },
+    );
+    fc.assert(property, { numRuns: 200 });
+  });
+});
+
+describe("proofs across the end of a process (B5)", () => {
+  it("are known after a clean stop, and no other is refused", async () => {
+    const clock = new ManualClock();
+    const store = await openMemory();
+    const before = await start({ store, clock });
+    const used = proof(clock, "used");
+    expect(await before.use(used, "token")).toBe("fresh");
+    await before.close();
+    await expect(before.use(proof(clock, "late"), "token")).rejects.toThrow("stopping");
+    const after = await start({ store, clock });
+    expect(await after.use(used, "token")).toBe("seen");
+    expect(await after.use(proof(clock, "late"), "token")).toBe("fresh");
+  });
+
+  it("are refused after a crash when they were made before it, and then no more", async () => {
+    const clock = new ManualClock();
+    const memory = await openMemory();
+    const store = mortal(memory);
+    const before = await start({ store, clock });
+    const [used, unused] = [proof(clock, "used"), proof(clock, "unused")];
+    const ahead = proof(clock, "ahead", 25_000);
+    expect(await before.use(used, "token")).toBe("fresh");
+    expect(await before.use(ahead, "token")).toBe("fresh");
+    store.kill();
+
+    const seen = new SeenProofs({ store: memory, clock, timers: clock, log: silent, max: 1000 });
+    let isStarted = false;
+    const starting = seen.start().then(() => {
+      isStarted = true;
+    });
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+    clock.advance(HORIZON_LEAD_MS + SECOND_MS - 1);
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+    expect(isStarted).toBe(false);
+    clock.advance(1);
+    await starting;
+    expect(await seen.use(used, "token")).toBe("unsure");
+    expect(await seen.use(unused, "token")).toBe("unsure");
+    expect(await seen.use(ahead, "token")).toBe("seen");
+    expect(await seen.use(proof(clock, "new"), "token")).toBe("fresh");
+    // A clean stop does not make what was unsure sure.
+    await seen.close();
+    const third = await start({ store: memory, clock });
+    expect(await third.use(unused, "token")).toBe("unsure");
+  });
+
+  it("are never fresh twice, whatever is killed when", async () => {
+    const step = fc.oneof(
+      {
+        weight: 6,
+        arbitrary: fc.record({ use: fc.nat(12), aheadMs: fc.integer({ min: -60_000, max: 30_000 }) }),
+      },
+      { weight: 3, arbitrary: fc.record({ advance: fc.constantFrom(1, 300, 999, 1000, 2500, 31_000) }) },
+      { weight: 1, arbitrary: fc.record({ end: fc.constantFrom("kill", "stop", "kill at once") }) },
+    );
+    const property = fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      const clock = new ManualClock();
+      const memory = await openMemory();
+      let store = mortal(memory);
+      let seen = await start({ store, clock });
+      const made = new Map<number, AcceptedProof>();
+      const fresh = new Set<number>();
+      for (const one of steps) {
+        if ("advance" in one) clock.advance(one.advance);
+        else if ("use" in one) {
+          const presented = made.get(one.use) ?? proof(clock, `jti-${one.use}`, one.aheadMs);
+          made.set(one.use, presented);
+          const age = clock.now() - presented.issuedAt;
+          if (age > PROOF_WINDOW_MS || age < -CLOCK_SKEW_MS) continue;
+          const use = await seen.use(presented, "token");
+          expect(use === "fresh" && fresh.has(one.use)).toBe(false);
+          if (use === "fresh") fresh.add(one.use);
+        } else {
+          if (one.end === "stop") await seen.close();
+          // What is on its way is done, or it is not.
+          if (one.end === "kill") for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+          store.kill();
+          store = mortal(memory);
+          seen = await start({ store, clock });
+        }
+      }
+    });
+    await fc.assert(property, { numRuns: 150 });
   });
 });

@@ -61,6 +61,7 @@ export class HolderSession {
         jti: `${id}.${counter}`,
         principal: this.terms.principal,
         thumbprint: this.#thumbprint,
+        issuedAt: time,
         expiresAt: Math.min(time + windowMs, this.terms.expiresAt),
         counter,
       },

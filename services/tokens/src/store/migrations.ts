@@ -244,4 +244,15 @@ export const migrations: readonly Migration[] = [
       );
       CREATE INDEX agent_key_changes_by_successor ON agent_key_changes (successor_id)`,
   },
+  {
+    id: 9,
+    name: "proofs in memory",
+    sql: `
+      -- Proofs that were made up to this time may have been used without standing in seen_proofs; see SeenProofs.
+      CREATE TABLE proof_horizon (
+        id BIGINT PRIMARY KEY,           -- 1: there is one row
+        horizon_ms BIGINT NOT NULL
+      );
+      INSERT INTO proof_horizon (id, horizon_ms) VALUES (1, 0)`,
+  },
 ];

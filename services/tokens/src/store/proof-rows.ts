@@ -4,8 +4,6 @@ import type { ReadTx, WriteTx } from "@depute/store";
 export const PROOF_KINDS = { identity: 0, token: 1 } as const;
 export type ProofKind = keyof typeof PROOF_KINDS;
 
-export type ProofCounts = Record<ProofKind, number>;
-
 export interface SeenProof {
   readonly principal: string;
   readonly jti: string;
@@ -14,48 +12,61 @@ export interface SeenProof {
   readonly forgetTime: number;
 }
 
-/** Proofs that one statement remembers. */
-const ROWS = 16;
+/** Proofs that one statement writes. */
+const ROWS = 32;
 
-/** Remembers proofs, and says of each whether it was not remembered before; of two alike the first one was not. */
-export async function insertProofs(tx: WriteTx, proofs: readonly SeenProof[]): Promise<boolean[]> {
-  const fresh = new Set<string>();
+/** Writes proofs that do not stand there yet. */
+export async function insertProofs(tx: WriteTx, proofs: readonly SeenProof[]): Promise<void> {
   for (let from = 0; from < proofs.length; ) {
     // Whole statements of one length, so that there are two to prepare and not as many as lengths.
     const rows = proofs.slice(from, from + (proofs.length - from >= ROWS ? ROWS : 1));
-    const inserted = await tx.all<Pick<SeenProof, "principal" | "jti">>(
+    await tx.run(
       `INSERT INTO seen_proofs (principal, jti, kind, forget_ms) VALUES ${rows.map(() => "(?, ?, ?, ?)").join(", ")}
-       ON CONFLICT (principal, jti) DO NOTHING RETURNING principal, jti`,
+       ON CONFLICT (principal, jti) DO NOTHING`,
       rows.flatMap(({ principal, jti, kind, forgetTime }) => [principal, jti, PROOF_KINDS[kind], forgetTime]),
     );
-    for (const row of inserted) fresh.add(keyOf(row));
     from += rows.length;
   }
-  return proofs.map((proof) => fresh.delete(keyOf(proof)));
 }
 
-/** A principal has a fixed length, so no two proofs have one key. */
-function keyOf({ principal, jti }: Pick<SeenProof, "principal" | "jti">): string {
-  return principal + jti;
+/** Proofs whose time does not refuse them yet, after one of them, in order. */
+export async function readProofs(
+  tx: ReadTx,
+  now: number,
+  after: Pick<SeenProof, "principal" | "jti">,
+  limit: number,
+): Promise<SeenProof[]> {
+  const rows = await tx.all<{ principal: string; jti: string; kind: number; forget_ms: number }>(
+    `SELECT principal, jti, kind, forget_ms FROM seen_proofs
+     WHERE forget_ms >= ? AND (principal, jti) > (?, ?) ORDER BY principal, jti LIMIT ?`,
+    [now, after.principal, after.jti, limit],
+  );
+  return rows.map(({ principal, jti, kind, forget_ms }) => {
+    return {
+      principal,
+      jti,
+      kind: kind === PROOF_KINDS.token ? "token" : "identity",
+      forgetTime: forget_ms,
+    };
+  });
 }
 
-/** Forgets some of those that their time refuses, and says how many of each kind. */
-export async function forgetProofs(tx: WriteTx, now: number, limit: number): Promise<ProofCounts> {
-  const rows = await tx.all<{ kind: number }>(
+/** Removes some of those that their time refuses; how many. */
+export async function forgetProofs(tx: WriteTx, now: number, limit: number): Promise<number> {
+  const { changes } = await tx.run(
     `DELETE FROM seen_proofs WHERE (principal, jti) IN
-       (SELECT principal, jti FROM seen_proofs WHERE forget_ms < ? ORDER BY forget_ms LIMIT ?)
-     RETURNING kind`,
+       (SELECT principal, jti FROM seen_proofs WHERE forget_ms < ? ORDER BY forget_ms LIMIT ?)`,
     [now, limit],
   );
-  const token = rows.filter(({ kind }) => kind === PROOF_KINDS.token).length;
-  return { token, identity: rows.length - token };
+  return changes;
 }
 
-/** How many of each kind are remembered. */
-export async function countProofs(tx: ReadTx): Promise<ProofCounts> {
-  const rows = await tx.all<{ kind: number; number: number }>(
-    "SELECT kind, COUNT(*) AS number FROM seen_proofs GROUP BY kind",
-  );
-  const of = (kind: ProofKind) => rows.find((row) => row.kind === PROOF_KINDS[kind])?.number ?? 0;
-  return { token: of("token"), identity: of("identity") };
+/** Proofs made up to this time may have been used without standing here. Milliseconds since 1970. */
+export async function readHorizon(tx: ReadTx): Promise<number> {
+  const row = await tx.get<{ horizon_ms: number }>("SELECT horizon_ms FROM proof_horizon WHERE id = 1");
+  return row?.horizon_ms ?? 0;
+}
+
+export async function writeHorizon(tx: WriteTx, horizon: number): Promise<void> {
+  await tx.run("UPDATE proof_horizon SET horizon_ms = ? WHERE id = 1", [horizon]);
 }

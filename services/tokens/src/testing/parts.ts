@@ -69,7 +69,7 @@ export function createReplica(shared: {
   const revocations = new RevocationLog({
     ...{ engine, root: "", store, bus, clock, state, audit, delegations, maxPending: 1000, maxDaily: 1000 },
   });
-  const seen = shared.seen ?? new SeenProofs({ store, clock, max: 100_000 });
+  const seen = shared.seen ?? new SeenProofs({ store, clock, timers, log: silent, max: 100_000 });
   const notes = new BlockNotes(store);
   const spend = new SpendLedger({ store, clock, audit, notes });
   const trustedRoots = new Set([id(otherRoot)]);

@@ -1,0 +1,44 @@
+import { connectTo } from "@depute/client";
+import { createProof, generateKeypair } from "@depute/dct";
+import { nativeEngine as engine } from "@depute/dct/native";
+import { freePorts } from "@depute/example-sentiment/ports";
+import { startPlatformProcess } from "@depute/example-sentiment/processes";
+import { refusal } from "@depute/service/testing";
+import { afterEach, expect, test } from "vitest";
+import { CleanUp, dataFolder } from "../faults/platform.ts";
+
+const cleanUp = new CleanUp();
+afterEach(() => cleanUp.run());
+
+const holder = generateKeypair(engine);
+
+test("a proof that was used before the platform was killed is used", { timeout: 60_000 }, async () => {
+  const [port = 0] = await freePorts(1);
+  const settings = {
+    DEPUTE_DATA_DIR: await dataFolder(cleanUp),
+    DEPUTE_LOG_LEVEL: "fatal",
+    DEPUTE_GATEWAY_PORT: String(port),
+  };
+  const start = async () => {
+    const started = await startPlatformProcess(["start"], settings);
+    cleanUp.add(() => started.stop());
+    return started;
+  };
+  const started = await start();
+  const htu = `${started.about}/depute.tokens.v1.TokenService/GetIssuer`;
+  const prove = () => createProof(engine, holder, { htm: "POST", htu });
+  const call = (dpop: string) => connectTo(started.about).tokens.getIssuer({}, { headers: { dpop } });
+
+  const used = prove();
+  await call(used);
+  const unused = prove();
+  await started.stop("SIGKILL");
+  await start();
+  // Nobody can tell any more which of them was used.
+  for (const dpop of [used, unused]) {
+    const refused = await refusal(call(dpop));
+    expect(refused).toMatchObject({ reason: "TOKEN_DENIED", metadata: { denial: "replayed_proof" } });
+  }
+  // It starts when a right clock's proofs can be told from those.
+  await call(prove());
+});
