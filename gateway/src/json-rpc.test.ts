@@ -18,6 +18,7 @@ const CALL: WireCall = {
   viewer: "",
   signal: new AbortController().signal,
   requestId: "req-1",
+  acceptsEvents: false,
 };
 
 /** Methods that note what they were called with. */

@@ -1,6 +1,6 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { CallOptions, HandlerContext } from "@connectrpc/connect";
-import { type Clock, decodeBase64Url } from "@depute/core";
+import { type Clock, decodeBase64Url, isObject } from "@depute/core";
 import {
   forwardOptions,
   forwardWireHeaders,
@@ -33,6 +33,8 @@ export interface WireCall {
   readonly requestId: string;
   /** The last event that the client saw of the stream that it takes up again (`Last-Event-ID`). */
   readonly lastEventId?: string;
+  /** Whether the client names `text/event-stream` among what it accepts. */
+  readonly acceptsEvents: boolean;
 }
 
 /** The header of a holder proof. */
@@ -58,6 +60,7 @@ export function wireCall(request: HttpRequest, response: HttpResponse, publicUrl
     viewer: holderOf(received.get(PROOF)),
     signal,
     requestId,
+    acceptsEvents: acceptsEvents(received.get("accept")),
     ...(lastEventId === null ? {} : { lastEventId }),
   };
 }
@@ -71,7 +74,13 @@ export function rpcCall(context: HandlerContext, clock: Clock): WireCall {
     viewer: holderOf(context.requestHeader.get(PROOF)),
     signal: context.signal,
     requestId: requestIdOf(context),
+    acceptsEvents: false,
   };
+}
+
+function acceptsEvents(accept: string | null): boolean {
+  const types = (accept ?? "").split(",");
+  return types.some((type) => type.split(";", 1)[0]?.trim().toLowerCase() === "text/event-stream");
 }
 
 /** The key that a holder proof names (RFC 9449 4.2); empty without a proof, undefined for one that names none itself. */
@@ -88,8 +97,7 @@ export function holderOf(proof: string | null): string | undefined {
 const MAX_PROOF_HEADER_BYTES = 4096;
 
 function member(value: JsonValue | undefined, name: string): JsonValue | undefined {
-  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-  return isObject && Object.hasOwn(value, name) ? value[name] : undefined;
+  return isObject(value) && Object.hasOwn(value, name) ? (value[name] as JsonValue) : undefined;
 }
 
 function receivedHeaders(request: HttpRequest): Headers {

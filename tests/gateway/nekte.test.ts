@@ -308,6 +308,21 @@ describe("nekte.delegate", () => {
     });
   });
 
+  test("a refusal is an event for who says that it reads events", async () => {
+    const params = work();
+    const post = (body: object, accept: string) =>
+      platform.post("/nekte/nlp-worker", call("nekte.delegate", body), { accept });
+    const stream = "application/json, text/event-stream;q=0.9";
+    await frames(await post(params, stream));
+    const other = { ...params, task: { ...params.task, desc: "something else" } };
+    const { id } = params.task;
+    expect(await frames(await post(other, stream))).toEqual([
+      `event: error\ndata: {"task_id":"${id}","code":-32602,"message":"the external id is that of another task"}`,
+    ]);
+    expect((await frames(await post({ task: { id } }, "text/event-stream")))[0]).toContain('"code":-32602');
+    expect(await error(post(other, "application/json"))).toMatchObject({ code: -32602 });
+  });
+
   test("out of time ends with the family's code", async () => {
     const stream = await frames(
       await nekte("nekte.delegate", work("wait", { timeout_ms: 300 }), "/nekte/nlp-worker"),
@@ -370,7 +385,7 @@ describe("nekte.delegate", () => {
     }
   });
 
-  test("is taken up again after its context is gone by who has seen an event of it", async () => {
+  test("is taken up again after its context is gone", async () => {
     const params = work("wait");
     const { id } = params.task;
     const context = { ...params.context, id: `context of ${id}`, ttl_s: 1 };
@@ -379,7 +394,11 @@ describe("nekte.delegate", () => {
     await frames(await post(), "event: partial");
     const request = call("nekte.context", { action: "request", envelope: { id: context.id } });
     while ((await json(platform.post("/nekte", request))).result?.status !== "not_found");
-    expect(await error(post())).toMatchObject({ code: -32602, data: { reason: "TASK_ID_TAKEN" } });
+    const other = { ...params, task: { ...params.task, desc: "other" }, context };
+    expect(await error(platform.post("/nekte/nlp-worker", call("nekte.delegate", other)))).toMatchObject({
+      code: -32602,
+      data: { reason: "TASK_ID_TAKEN" },
+    });
     const again = frames(await post({ "last-event-id": "4" }));
     held.get(id)?.();
     expect((await again).map((frame) => frame.split("\n", 2))).toEqual([
@@ -706,13 +725,13 @@ describe("a holder proof", () => {
     expect(task).toMatchObject({ externalId: id, delegator: alice.keypair.principal.id });
   });
 
-  test("is not enough for a context that may not be persisted: it is shared before", async () => {
-    const before = await countTasks();
-    expect(await error(post(holder(), "nekte.delegate", work()))).toMatchObject({
-      code: -32602,
-      data: { violations: [{ path: "/context/permissions/persist" }] },
-    });
-    expect(await countTasks()).toBe(before);
+  test("is enough for a context that goes along and may not be persisted", async () => {
+    const alice = holder();
+    const params = work();
+    const told = await frames(await post(alice, "nekte.delegate", params));
+    expect(told.at(-1)).toContain('"compact":{"got":{"reviews":3}}');
+    // The same again is the same task.
+    expect((await frames(await post(alice, "nekte.delegate", params))).at(-1)).toBe(told.at(-1));
   });
 
   test("is enough for what looks things up besides: a discovery, an outdated hash", async () => {
@@ -875,6 +894,7 @@ describe("what is published", () => {
       budget_support: true,
     });
     expect(card.caps).toContain("other/shared");
+    expect(await json(fetch(`${platform.url}/nekte/.well-known/nekte.json`))).toEqual(card);
     expect(await json(fetch(`${platform.url}/nekte/other/.well-known/nekte.json`))).toMatchObject({
       agent: "other",
       endpoint: `${platform.url}/nekte/other`,

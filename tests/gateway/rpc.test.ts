@@ -186,6 +186,8 @@ describe("nekte.v1.Nekte as it was published", () => {
       if (event.case === "complete") {
         expect(event.value).toMatchObject({ taskId: "g1", status: "completed" });
         expect(new TextDecoder().decode(event.value.output?.compact)).toBe('{"got":{"a":1}}');
+        // What is not there can be parsed, as clients without presence do.
+        expect(new TextDecoder().decode(event.value.output?.full)).toBe("null");
       }
     }
     expect(events).toEqual(["statusChange", "statusChange", "progress", "complete"]);
@@ -209,6 +211,34 @@ describe("nekte.v1.Nekte as it was published", () => {
       }
       if (event.case === "cancelled") expect(event.value.reason).toBe("enough");
     }
+  });
+
+  test("metadata names the agent whose server it is to be", async () => {
+    await introduce(platform, "other", [["sentiment"]]);
+    platform.work("other", async () => ({ output: { by: "other" } }));
+    const headers = { "nekte-agent": "other" };
+    const input = bytes({ text: "x" });
+    expect(await nekte().discover({ level: 0 }, { headers })).toMatchObject({
+      agent: "other",
+      version: "1.2.0",
+      refs: [{ id: "sentiment" }],
+    });
+    expect(await refusal(nekte().invoke({ cap: "sentiment", input }))).toMatchObject({
+      reason: "CAPABILITY_AMBIGUOUS",
+    });
+    const { output } = await nekte().invoke({ cap: "sentiment", input }, { headers });
+    expect(new TextDecoder().decode(output)).toBe('{"by":"other"}');
+    const task = { id: "named", desc: "x", timeoutMs: 20_000 };
+    for await (const { event } of nekte().delegate({ task }, { headers })) {
+      if (event.case !== "complete") continue;
+      expect(new TextDecoder().decode(event.value.output?.compact)).toBe('{"by":"other"}');
+    }
+    const nobody = nekte().delegate(
+      { task: { ...task, id: "lost" } },
+      { headers: { "nekte-agent": "nobody" } },
+    );
+    expect(await refusal(nobody[Symbol.asyncIterator]().next())).toMatchObject({ reason: "AGENT_NOT_FOUND" });
+    await platform.clients.agents.deregisterAgent({ id: "other" });
   });
 
   test("Context shares, reads and takes back", async () => {

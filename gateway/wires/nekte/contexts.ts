@@ -1,18 +1,18 @@
-import { createHash } from "node:crypto";
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import {
   type ContextEnvelope,
   type ContextRequest,
   type ContextResponse,
   ContextResponseSchema,
   type DelegateRequest,
-  DelegateRequestSchema,
 } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, invalid, isUuid, newId } from "@depute/core";
 import { reasonOf } from "@depute/service";
 import type { Clients } from "../../src/clients.ts";
 import { renameFields } from "../../src/fault.ts";
 import type { WireCall } from "../../src/wire-call.ts";
+import { readJson } from "./json.ts";
 
 type Contexts = Pick<Clients, "contexts">;
 
@@ -60,35 +60,22 @@ export async function answerContext(
 }
 
 /**
- * The shared context that goes along with a delegation, for one that names a context (`compression` is `reference`) or
- * brings one that may not be persisted; undefined for one that is the task's input.
+ * What a delegation's context is of the task's draft: a shared context that it names (`compression` is `reference`), one that
+ * is shared with it because it may not be persisted, or the input.
  *
- * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, LIMIT_EXCEEDED, INVALID_REQUEST
+ * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, INVALID_REQUEST, MALFORMED_JSON
  */
-export async function contextOf(
+export async function draftedContext(
   { contexts }: Contexts,
-  request: DelegateRequest,
+  { context }: DelegateRequest,
   call: WireCall,
-): Promise<string | undefined> {
-  const { context } = request;
-  if (context === undefined) return undefined;
+): Promise<Pick<MessageInitShape<typeof TaskDraftSchema>, "contextIds" | "contexts" | "input">> {
+  if (context === undefined) return {};
   checkScope(context);
-  if (!goesAlong(context)) return undefined;
-  if (context.compression === "reference") return referenceOf({ contexts }, context, call);
-  if (hasProof(call)) {
-    throw invalid(
-      "/context/permissions/persist",
-      "a holder proof counts for one call: share the context with nekte.context, and name it here by its id, with compression reference",
-    );
+  if (context.compression === "reference") {
+    return { contextIds: [await referenceOf({ contexts }, context, call)] };
   }
-  // The same delegation again names the context that it shared first, as long as that is there.
-  const requestId = `nekte-${createHash("sha256").update(toBinary(DelegateRequestSchema, request)).digest("hex")}`;
-  const shared = await contexts
-    .shareContext({ requestId, envelope: context }, call.asCaller)
-    .catch((thrown: unknown) => {
-      throw renameFields(thrown, { envelope: "/context" });
-    });
-  return shared.context?.id;
+  return goesAlong(context) ? { contexts: [context] } : { input: readJson(context.data, "/context/data") };
 }
 
 /** Whether a context goes along as a shared one: a task's input would be written down. */

@@ -5,6 +5,7 @@ import {
   ContextEnvelopeSchema,
   ContextRequestSchema,
   ContextResponseSchema,
+  DelegateEventSchema,
   DelegateRequestSchema,
   DiscoverRequestSchema,
   DiscoverResultSchema,
@@ -20,17 +21,17 @@ import {
   VerifyResultSchema,
   VersionMismatchSchema,
 } from "@depute/contracts/nekte/v1/nekte_pb";
-import { DeputeError, ErrorReason, formatTime, fromTimestamp, invalid } from "@depute/core";
+import { DeputeError, ErrorReason, formatTime, fromTimestamp, invalid, isObject } from "@depute/core";
 import { type HttpRoute, ownHeaders, sendJson, sendText } from "@depute/service";
 import { encode } from "@depute/wire";
-import { WireFault } from "../../src/fault.ts";
+import { refusalIn, WireFault } from "../../src/fault.ts";
 import { EventStream, type JsonRpcEndpoint, type JsonRpcMethod, readParams } from "../../src/json-rpc.ts";
 import { jsonRpcRoute, type WireDeps } from "../../src/json-rpc-route.ts";
 import { type WireCall, wireCall } from "../../src/wire-call.ts";
 import { toListed } from "./discover.ts";
 import { agentCard, PLATFORM_AGENT } from "./documents.ts";
 import { NEKTE_ERRORS } from "./errors.ts";
-import { toSse } from "./events.ts";
+import { toError, toSse } from "./events.ts";
 import { GUIDES, type Topic } from "./guide.ts";
 import type { NekteMethods } from "./methods.ts";
 import { stateOfTask } from "./states.ts";
@@ -52,6 +53,8 @@ export function nekteRoutes(options: NekteOptions): HttpRoute[] {
     jsonRpcRoute("/nekte", () => all, deps),
     jsonRpcRoute("/nekte/{agent}", ({ agent = "" }) => endpoint(options, agent), deps),
     cardRoute("/.well-known/nekte.json", options),
+    // Published clients look for the card below the address that they post to.
+    cardRoute("/nekte/.well-known/nekte.json", options),
     cardRoute("/nekte/{agent}/.well-known/nekte.json", options),
     {
       methods: ["GET"],
@@ -89,9 +92,14 @@ function endpoint({ methods, epochMs }: NekteOptions, agentId: string): JsonRpcE
     },
 
     async "nekte.delegate"(params, call) {
-      const after = readLastEventId(call);
-      const request = readParams(DelegateRequestSchema, params);
-      return new EventStream(toEvents(await methods.delegate(agentId, request, after, call)));
+      try {
+        const after = readLastEventId(call);
+        const request = readParams(DelegateRequestSchema, params);
+        return new EventStream(toEvents(await methods.delegate(agentId, request, after, call)));
+      } catch (thrown) {
+        if (!call.acceptsEvents || isUnauthenticated(thrown)) throw thrown;
+        return new EventStream(refused(thrown, params));
+      }
     },
 
     async "nekte.context"(params, call) {
@@ -160,8 +168,16 @@ function named(params: unknown): unknown {
   return { ...params, envelope: { ...UNSAID, ...params.envelope } };
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+/** A refusal as the one event of a stream, for a client that says that it reads events. */
+async function* refused(thrown: unknown, params: unknown) {
+  const id = isObject(params) && isObject(params.task) ? params.task.id : undefined;
+  const event = toError(thrown, typeof id === "string" ? id : "");
+  yield toSse(create(DelegateEventSchema, { event }), undefined);
+}
+
+/** Who is not known is told by HTTP's status. */
+function isUnauthenticated(thrown: unknown): boolean {
+  return refusalIn(thrown).reason === ErrorReason.UNAUTHENTICATED;
 }
 
 async function* toEvents(told: Awaited<ReturnType<NekteMethods["delegate"]>>) {

@@ -1,5 +1,5 @@
-import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
-import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import {
@@ -18,14 +18,14 @@ import {
 } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, fromTimestamp, newId } from "@depute/core";
 import { reasonOf } from "@depute/service";
-import { parseJson, refusalOf } from "@depute/wire";
 import type { Clients } from "../../src/clients.ts";
 import { renameFields } from "../../src/fault.ts";
 import type { WireCall } from "../../src/wire-call.ts";
 import { type Resolved, resolveLevel } from "./budget.ts";
-import { answerContext, contextOf, goesAlong } from "./contexts.ts";
+import { answerContext, draftedContext, goesAlong } from "./contexts.ts";
 import { type Discovery, discover } from "./discover.ts";
 import { elapsedMs, type TaskView, toDelegateEvent, toError, viewAfter } from "./events.ts";
+import { readJson } from "./json.ts";
 import { type NekteState, stateBefore, stateOfTask } from "./states.ts";
 import { type Verified, verify } from "./verify.ts";
 
@@ -78,7 +78,7 @@ export class NekteMethods {
       capabilityId: cap,
       capabilityHash: h ?? "",
       input: readJson(request.input, "/in"),
-      limits: { total: toDuration(invokeTimeoutMs) },
+      limits: { total: durationFromMs(invokeTimeoutMs) },
       ...(budget === undefined ? {} : { budget }),
     };
     let beganMs = 0;
@@ -141,24 +141,22 @@ export class NekteMethods {
   /** Hands over the work, or attaches to the same that was handed over before. */
   async #begin(agentId: string, request: DelegateRequest, call: WireCall): Promise<Begun> {
     const { clients } = this.#context;
-    const { task, context } = request;
+    const { task } = request;
     const { id: externalId = "", desc: description = "", timeoutMs = 0, budget } = task ?? {};
-    const contextId = await contextOf(clients, request, call);
-    const isInput = context !== undefined && contextId === undefined;
     const draft = {
       externalId,
       agentId,
       description,
-      limits: { total: toDuration(timeoutMs) },
+      limits: { total: durationFromMs(timeoutMs) },
       ...(budget === undefined ? {} : { budget }),
-      ...(contextId === undefined ? {} : { contextIds: [contextId] }),
-      ...(isInput ? { input: readJson(context.data, "/context/data") } : {}),
+      ...(await draftedContext(clients, request, call)),
     };
     return firstOf(clients.tasks.delegateTask({ requestId: newId(), draft }, call.asCaller)).catch(
       (thrown: unknown) => {
         throw renameFields(thrown, {
           "draft.input": "/context/data",
           "draft.context_ids": "/context",
+          "draft.contexts[0]": "/context",
           "draft.external_id": "/task/id",
           "draft.description": "/task/desc",
           "draft.limits.total": "/task/timeout_ms",
@@ -312,21 +310,6 @@ function noAgent(): DeputeError {
     "no agent is named: post to /nekte/{agent}, or let DEPUTE_NEKTE_DEFAULT_AGENT name one",
     { metadata: { agent: "" } },
   );
-}
-
-/**
- * The value of JSON in a `bytes` field, which on gRPC may be anything.
- *
- * @throws DeputeError MALFORMED_JSON, LIMIT_EXCEEDED
- */
-function readJson(bytes: Uint8Array, path: string): Value {
-  const parsed = parseJson(bytes, { maxBytes: Number.POSITIVE_INFINITY });
-  if (!parsed.ok) throw refusalOf({ ...parsed.error, path: `${path}${parsed.error.path}` });
-  return fromJson(ValueSchema, parsed.value as JsonValue);
-}
-
-function toDuration(ms: number) {
-  return { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };
 }
 
 function timeOf({ eventTime }: TaskEvent): number {

@@ -1,5 +1,5 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { type Nekte, VerifyResultSchema } from "@depute/contracts/nekte/v1/nekte_pb";
+import { type DelegateEvent, type Nekte, VerifyResultSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { type Clock, fromTimestamp } from "@depute/core";
 import { encode } from "@depute/wire";
 import { rpcCall } from "../../src/wire-call.ts";
@@ -9,21 +9,29 @@ import { toBytes } from "./events.ts";
 import type { NekteMethods } from "./methods.ts";
 import { stateOfTask } from "./states.ts";
 
-/**
- * nekte.v1.Nekte as it was published, for all agents.
- */
+/** The metadata that names the agent whose NEKTE server this is to be; without it, all agents are meant. */
+export const AGENT_METADATA = "nekte-agent";
+
+/** nekte.v1.Nekte as it was published: for all agents, or as the server of one. */
 export function nekteService(methods: NekteMethods, clock: Clock): ServiceImpl<typeof Nekte> {
-  const all = "";
   return {
     async discover(request, context) {
-      const { capabilities } = await coded(methods.discover(all, request, rpcCall(context, clock)));
+      const agentId = agentOf(context);
+      const found = await coded(methods.discover(agentId, request, rpcCall(context, clock)));
+      const { capabilities, version } = found;
       const of = <Level extends "ref" | "summary" | "full">(level: Level) =>
         capabilities.flatMap((each) => (each.case === level ? [each.value as ValueAt<Level>] : []));
-      return { agent: PLATFORM_AGENT, refs: of("ref"), summaries: of("summary"), schemas: of("full") };
+      return {
+        agent: agentId || PLATFORM_AGENT,
+        ...(version === "" ? {} : { version }),
+        refs: of("ref"),
+        summaries: of("summary"),
+        schemas: of("full"),
+      };
     },
 
     async invoke(request, context) {
-      const outcome = await coded(methods.invoke(all, request, rpcCall(context, clock)));
+      const outcome = await coded(methods.invoke(agentOf(context), request, rpcCall(context, clock)));
       if (outcome.kind === "outdated") {
         const { schema } = outcome;
         return { error: { ...NEKTE.VERSION_MISMATCH, currentHash: schema.h, schema } };
@@ -37,12 +45,12 @@ export function nekteService(methods: NekteMethods, clock: Clock): ServiceImpl<t
     },
 
     async *delegate(request, context: HandlerContext) {
-      const told = await coded(methods.delegate(all, request, 0n, rpcCall(context, clock)));
-      for await (const { event } of told) yield event;
+      const told = await coded(methods.delegate(agentOf(context), request, 0n, rpcCall(context, clock)));
+      for await (const { event } of told) yield withEveryLevel(event);
     },
 
     async context(request, context) {
-      return coded(methods.context(all, request, rpcCall(context, clock)));
+      return coded(methods.context(agentOf(context), request, rpcCall(context, clock)));
     },
 
     async verify(request, context) {
@@ -79,6 +87,24 @@ export function nekteService(methods: NekteMethods, clock: Clock): ServiceImpl<t
       };
     },
   };
+}
+
+function agentOf({ requestHeader }: HandlerContext): string {
+  return requestHeader.get(AGENT_METADATA) ?? "";
+}
+
+const NULL = toBytes(null);
+
+/**
+ * A result with something to parse at each level. The published proto has no presence, so its clients parse the levels that
+ * are not there too: those are JSON null.
+ */
+function withEveryLevel(told: DelegateEvent): DelegateEvent {
+  const { event } = told;
+  const { output } = event.case === "complete" ? event.value : {};
+  if (event.case !== "complete" || output === undefined) return told;
+  const whole = { ...output, compact: output.compact ?? NULL, full: output.full ?? NULL };
+  return { ...told, event: { case: "complete", value: { ...event.value, output: whole } } };
 }
 
 type Discovered = Awaited<ReturnType<NekteMethods["discover"]>>["capabilities"][number];
