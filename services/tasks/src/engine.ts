@@ -16,7 +16,14 @@ import { endDelegation } from "./store/delegation-rows.ts";
 import { insertEvent, readEvents } from "./store/event-rows.ts";
 import { readInput } from "./store/input-rows.ts";
 import { deleteReports } from "./store/request-rows.ts";
-import { dueTasks, earliestDeadline, readTask, updateLease, updateQueued, updateTask } from "./store/task-rows.ts";
+import {
+  dueTasks,
+  earliestDeadline,
+  readTask,
+  updateLease,
+  updateQueued,
+  updateTask,
+} from "./store/task-rows.ts";
 import { openChildren } from "./store/tree-rows.ts";
 import { deleteWorkState, readHeldResult } from "./store/work-rows.ts";
 import { ASSIGNMENT_TOPIC, TASK_TOPIC } from "./wake-ups.ts";
