@@ -2,6 +2,7 @@ import { create, type JsonObject } from "@bufbuild/protobuf";
 import { FIRST_PREVIOUS_HASH, seal } from "@depute/asp";
 import { type Envelope, EnvelopeSchema, type Performative } from "@depute/contracts/asp/v0/envelope_pb";
 import { encodeBase64Url, formatTime, newId } from "@depute/core";
+import { createProof } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
 import { decode } from "@depute/wire";
 
@@ -61,6 +62,12 @@ export class Chain {
     );
   }
 
+  #proof({ seed, key }: Party): string {
+    const method = this.#head === FIRST_PREVIOUS_HASH ? "CreateSession" : "AppendMessage";
+    const claims = { htm: "POST", htu: `/depute.tasks.v1.SessionService/${method}` };
+    return createProof(nativeEngine, { principal: { id: key }, privateKey: seed }, claims);
+  }
+
   next(
     sender: Party,
     performative: keyof typeof Performative,
@@ -74,7 +81,12 @@ export class Chain {
       sessionId: this.sessionId,
       sequenceNumber,
       timestamp: formatTime(Date.now()),
-      sender: { agentId: sender.uri, orgId: "bench", trustScore: this.#score, dpopProof: "e30.e30.e30" },
+      sender: {
+        agentId: sender.uri,
+        orgId: "bench",
+        trustScore: this.#score,
+        dpopProof: this.#proof(sender),
+      },
       ...(recipient === undefined ? {} : { recipient }),
       performative,
       content: { mimeType: "application/asp+json", body },

@@ -13,6 +13,7 @@ import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import { encodeBase64Url, newId } from "@depute/core";
+import { createProof } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
 import { createGrpcJsTransport } from "@depute/grpc-js";
 import {
@@ -141,9 +142,15 @@ export function overGrpc(sessions: Client<typeof SessionService>): Wire {
   };
 }
 
+/** A proof that a key is at hand, for a call of the session service, on whatever wire. */
+export function proof({ seed, key }: Pick<Agent, "seed" | "key">, method: string): string {
+  const claims = { htm: "POST", htu: `/${SessionService.typeName}/${method}` };
+  return createProof(nativeEngine, { principal: { id: key }, privateKey: seed }, claims);
+}
+
 /** A signed message, in its place after what the session has. */
 export function write(
-  { uri, orgId, seed }: Agent,
+  { uri, orgId, seed, key }: Agent,
   performative: keyof typeof Performative,
   body: JsonObject,
   session: Session | { sessionId: string },
@@ -161,7 +168,7 @@ export function write(
       agentId: uri,
       orgId,
       trustScore: me?.trustScore ?? scores.get(uri) ?? 0,
-      dpopProof: "e30.e30.e30",
+      dpopProof: proof({ seed, key }, known === undefined ? "CreateSession" : "AppendMessage"),
     },
     ...(recipient === undefined ? {} : { recipient }),
     performative,

@@ -9,6 +9,7 @@ import { applyEffects, type Move, recipientOf } from "./effects.ts";
 import { type Digest, digestOf, verifyDigest } from "./integrity.ts";
 import { MAX_CLOCK_SKEW_MS, MAX_MESSAGE_BYTES, MAX_MESSAGES } from "./limits.ts";
 import { addParty } from "./parties.ts";
+import { checkProof, type Proven } from "./proof.ts";
 import { type Refusal, Refused } from "./refusal.ts";
 import { isPrincipal, isTerminal, type Party, partyOf, type Session, withParty } from "./session.ts";
 import { type About, aboutOf, bodyOf, type MessageBody } from "./subject.ts";
@@ -19,14 +20,20 @@ import { advance, endSession } from "./time.ts";
 export const ASP_VERSION = "asp/0.1";
 
 export type Appended =
-  | { readonly ok: true; readonly session: Session; readonly ordinal: number }
+  | {
+      readonly ok: true;
+      readonly session: Session;
+      readonly ordinal: number;
+      /** The proof in the message, where it was judged. */
+      readonly proven?: Proven;
+    }
   /** The session is as it was, but for limits that time has passed. */
   | { readonly ok: false; readonly refusal: Refusal; readonly session: Session };
 
 /**
  * Adds a message to a session, or says why not. It throws nothing for whatever message of the contract's form.
  *
- * Checked in this order: form, sender, hash and signature, place in the chain, time, trust, and then the machine. Limits
+ * Checked in this order: form, time, sender, hash and signature, place in the chain, proof, trust, and then the machine. Limits
  * that have passed are applied first, so that the message meets the session as it is.
  *
  * @param session the session so far; idleSession for its first message
@@ -34,14 +41,18 @@ export type Appended =
 export function append(session: Session, envelope: Envelope, context: AppendContext): Appended {
   const current = advance(session, context.nowMs);
   try {
-    return { ok: true, session: appended(current, envelope, context), ordinal: current.messageCount + 1 };
+    return { ok: true, ...appended(current, envelope, context), ordinal: current.messageCount + 1 };
   } catch (thrown) {
     if (thrown instanceof Refused) return { ok: false, refusal: thrown.refusal, session: current };
     throw thrown;
   }
 }
 
-function appended(session: Session, envelope: Envelope, context: AppendContext): Session {
+function appended(
+  session: Session,
+  envelope: Envelope,
+  context: AppendContext,
+): { session: Session; proven?: Proven } {
   const stated = checkForm(session, envelope, context);
   const known = withSender(session, envelope, stated, context);
   const sender = partyOf(known, stated.agentId);
@@ -51,6 +62,8 @@ function appended(session: Session, envelope: Envelope, context: AppendContext):
   checkIntegrity(envelope, sender, context);
   if (isTerminal(session.state)) throw new Refused("session_ended", "the session has ended");
   checkPlace(known, envelope, sender, context);
+  const { proof, engine, nowMs } = context;
+  const proven = proof && checkProof(engine, stated.dpopProof, sender, proof, nowMs);
   checkTrust(session.state, stated, sender);
   const moved = applyMachine(known, envelope, sender, context);
   const after = withParty(moved, sender.agentId, {
@@ -58,10 +71,13 @@ function appended(session: Session, envelope: Envelope, context: AppendContext):
     orgId: sender.orgId ?? stated.orgId,
   });
   return {
-    ...after,
-    lastHash: envelope.integrity?.hash ?? "",
-    messageCount: session.messageCount + 1,
-    updateMs: context.nowMs,
+    session: {
+      ...after,
+      lastHash: envelope.integrity?.hash ?? "",
+      messageCount: session.messageCount + 1,
+      updateMs: nowMs,
+    },
+    ...(proven === undefined ? {} : { proven }),
   };
 }
 

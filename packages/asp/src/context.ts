@@ -1,9 +1,12 @@
 import type { CryptoEngine } from "@depute/dct";
+import type { ProofRules } from "./proof.ts";
 
 /** What is known of an agent outside the session. */
 export interface AgentFacts {
   /** The key of its signatures: Ed25519, base64url. */
   readonly key: string;
+  /** RFC 7638 thumbprint of the key of its proofs, where that is another one. */
+  readonly proofThumbprint?: string;
   readonly orgId?: string;
   /** 0 to 100; absent where nobody keeps one: then what messages state is neither checked nor used. */
   readonly trustScore?: number;
@@ -20,4 +23,9 @@ export interface AppendContext {
   readonly hasMessage: (messageId: string) => boolean;
   /** Whether ids have to be UUIDv7, as the schema says; true unless told otherwise. */
   readonly strictIds?: boolean;
+  /**
+   * What the proof in the message is judged by. Absent where the sender proved its key otherwise, and in a transcript: a
+   * proof is about the moment in which a message comes.
+   */
+  readonly proof?: ProofRules;
 }

@@ -6,6 +6,16 @@ export { type Digest, digestOf, SIGNATURE_TAG, seal, signDigest, verifyDigest } 
 export * from "./limits.ts";
 export { type Outcome, outcomesOf } from "./outcomes.ts";
 export {
+  type EcKey,
+  isEs256,
+  judgeProof,
+  jwkThumbprint,
+  type ProofHolder,
+  type ProofRules,
+  type ProofTarget,
+  type Proven,
+} from "./proof.ts";
+export {
   isRetryable,
   REFUSALS,
   type Refusal,

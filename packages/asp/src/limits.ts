@@ -25,5 +25,5 @@ export const MAX_DURATION_MS = 7 * 86_400_000;
 export const IDLE_TIMEOUT_MS = 900_000;
 /** How long the others have to close after the first of the two parties did. */
 export const CLOSE_GRACE_MS = 60_000;
-/** How far a message's timestamp may be from the time at which it comes. */
+/** How far a message's timestamp, and the `iat` of its proof, may be from the time at which it comes. */
 export const MAX_CLOCK_SKEW_MS = 60_000;

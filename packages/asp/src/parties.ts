@@ -12,7 +12,7 @@ import { type Party, partyOf, type Session } from "./session.ts";
 export function addParty(
   session: Session,
   context: Pick<AppendContext, "agent">,
-  party: Omit<Party, "key" | "orgId" | "trustScore" | "nextSequence" | "closed">,
+  party: Omit<Party, "key" | "proofThumbprint" | "orgId" | "trustScore" | "nextSequence" | "closed">,
 ): Session {
   const before = partyOf(session, party.agentId);
   if (before !== undefined && (before.presence !== "left" || before.role !== party.role)) {
@@ -23,12 +23,13 @@ export function addParty(
   }
   const facts = context.agent(party.agentId);
   if (facts === undefined) throw new Refused("unknown_agent", "nobody knows the agent");
-  const { key, orgId, trustScore } = before ?? facts;
+  const { key, proofThumbprint, orgId, trustScore } = before ?? facts;
   const joined: Party = {
     ...party,
     key,
     nextSequence: before?.nextSequence ?? 0,
     closed: false,
+    ...(proofThumbprint === undefined ? {} : { proofThumbprint }),
     ...(orgId === undefined ? {} : { orgId }),
     ...(trustScore === undefined ? {} : { trustScore }),
   };

@@ -33,6 +33,12 @@ export const REFUSALS = {
   wrong_hash: kind("integrity", OTHER),
   /** integrity.signature is not the sender's. */
   bad_signature: kind("integrity", UNAUTHORIZED),
+  /** The proof of possession is not right: its form, its key, its signature, or the call that it names. (RFC 9449 4.3) */
+  bad_proof: kind("integrity", UNAUTHORIZED),
+  /** The proof's time is too far from now. */
+  stale_proof: kind("timeout", TIMEOUT, true),
+  /** A proof of that id of that key was taken before. */
+  proof_replayed: kind("integrity", DUPLICATE),
   /** A message of that id is in the session already. */
   duplicate_message: kind("protocol", DUPLICATE),
   /** previousHash is not the hash of the newest message. */

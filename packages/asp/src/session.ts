@@ -30,6 +30,8 @@ export interface Party {
   readonly role: ParticipantRole;
   /** The key of its signatures, base64url. */
   readonly key: string;
+  /** RFC 7638 thumbprint of the key of its proofs, where that is another one. */
+  readonly proofThumbprint?: string;
   /** Its score when it came, where the server knows one. */
   readonly trustScore?: number;
   /** The sequence number of its next message. */

@@ -27,13 +27,16 @@ export function exportTranscript(session: Session, entries: readonly Entry[], no
     exportedAt: formatTime(nowMs),
     state: current.state,
     lastHash: current.lastHash,
-    participants: current.parties.map(({ agentId, orgId, role, trustScore, key: signingPublicKey }) => ({
-      agentId,
-      role,
-      signingPublicKey,
-      ...(orgId === undefined ? {} : { orgId }),
-      ...(trustScore === undefined ? {} : { trustScore }),
-    })),
+    participants: current.parties.map(
+      ({ agentId, orgId, role, trustScore, key: signingPublicKey, proofThumbprint }) => ({
+        agentId,
+        role,
+        signingPublicKey,
+        ...(orgId === undefined ? {} : { orgId }),
+        ...(trustScore === undefined ? {} : { trustScore }),
+        ...(proofThumbprint === undefined ? {} : { dpopThumbprint: proofThumbprint }),
+      }),
+    ),
     messages: entries.map(({ envelope, receiveMs }, index) => ({
       ordinal: index + 1,
       receivedAt: formatTime(receiveMs),
@@ -98,7 +101,8 @@ export function verifyTranscript(
     session,
   });
   const agents = new Map<string, AgentFacts>();
-  for (const { agentId, signingPublicKey: key, orgId, trustScore } of transcript.participants) {
+  for (const participant of transcript.participants) {
+    const { agentId, signingPublicKey: key, orgId, trustScore, dpopThumbprint } = participant;
     if (keyOf !== undefined && keyOf(agentId) !== key) {
       return fault("untrusted_key", `the key of ${agentId} is not the one that is known`);
     }
@@ -106,6 +110,7 @@ export function verifyTranscript(
       key,
       ...(orgId === undefined ? {} : { orgId }),
       ...(trustScore === undefined ? {} : { trustScore }),
+      ...(dpopThumbprint === undefined ? {} : { proofThumbprint: dpopThumbprint }),
     });
   }
   const seen = new Set<string>();

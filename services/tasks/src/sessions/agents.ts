@@ -1,9 +1,10 @@
 import { type CallOptions, type Client, createClient, type Transport } from "@connectrpc/connect";
-import type { AgentFacts } from "@depute/asp";
+import { type AgentFacts, jwkThumbprint } from "@depute/asp";
 import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
+import { nativeEngine } from "@depute/dct/native";
 import { fromConnectError } from "@depute/service";
 
 /** A registered agent, as far as a session asks. */
@@ -15,7 +16,8 @@ export interface KnownAgent extends AgentFacts {
 
 /**
  * Knows agents by their URIs: the last part is the id under which the registry has the agent, and where its card names a
- * URI it has to be this one. Its messages are signed by the key that the card names, else by its principal.
+ * URI it has to be this one. Its messages are signed by the key that the card names, else by its principal; its proofs are
+ * by the card's key for them, else by the same key as its messages.
  */
 export class Agents {
   readonly #agents: Client<typeof AgentService>;
@@ -39,6 +41,7 @@ export class Agents {
     if (agent.card !== undefined && agent.card.agentId !== uri) return undefined;
     const key = agent.card?.signingPublicKey?.x ?? agent.principal;
     if (key === "") return undefined;
+    const proofKey = agent.card?.dpopPublicKey;
     const score = await this.#trust
       .getTrust({ agentId: id }, options)
       .then(({ overall }) => overall?.score, undefinedUnlessKnown);
@@ -46,6 +49,7 @@ export class Agents {
       agentId: uri,
       principal: agent.principal,
       key,
+      ...(proofKey === undefined ? {} : { proofThumbprint: jwkThumbprint(nativeEngine, proofKey) }),
       ...(score === undefined ? {} : { trustScore: stated(score) }),
     };
   }

@@ -1,4 +1,13 @@
-import { advance, append, exportTranscript, idleSession, isTerminal, type Session } from "@depute/asp";
+import {
+  advance,
+  append,
+  exportTranscript,
+  idleSession,
+  isTerminal,
+  type ProofRules,
+  type Proven,
+  type Session,
+} from "@depute/asp";
 import type { Bus } from "@depute/bus";
 import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
 import type { SessionState } from "@depute/contracts/asp/v0/session_pb";
@@ -9,11 +18,12 @@ import { nativeEngine } from "@depute/dct/native";
 import type { Store, WriteTx } from "@depute/store";
 import type { KnownAgent } from "./agents.ts";
 import { RecentMessages } from "./recent.ts";
-import { refused, sessionNotFound } from "./refusals.ts";
+import { refused, replayed, sessionNotFound } from "./refusals.ts";
 import {
   dueSessions,
   earliestSessionDeadline,
   findMessage,
+  forgetProofs,
   insertMessage,
   type MessageRow,
   putParty,
@@ -21,6 +31,7 @@ import {
   readMessages,
   readPrincipals,
   readSession,
+  takeProof,
 } from "./rows.ts";
 
 /** Wakes the watchers of a session; the key is its id. */
@@ -67,8 +78,12 @@ export class SessionEngine {
   }
 
   /** Opens a session by its first message; that of one that is there is an append like any other. */
-  async create(invitation: Envelope, agents: readonly KnownAgent[]): Promise<AppendedMessage> {
-    return this.#write(invitation, agents, async (tx) => {
+  async create(
+    invitation: Envelope,
+    agents: readonly KnownAgent[],
+    proof: ProofRules | undefined,
+  ): Promise<AppendedMessage> {
+    return this.#write({ envelope: invitation, agents, proof }, async (tx) => {
       const session = await readSession(tx, invitation.sessionId);
       if (session === undefined) return idleSession(invitation.sessionId, this.clock.now());
       throw new DeputeError(ErrorReason.SESSION_ID_TAKEN, "there is a session with this id", {
@@ -82,8 +97,12 @@ export class SessionEngine {
    *
    * @throws DeputeError as refused, SESSION_NOT_FOUND
    */
-  async append(envelope: Envelope, agents: readonly KnownAgent[]): Promise<AppendedMessage> {
-    return this.#write(envelope, agents, async (tx) => {
+  async append(
+    envelope: Envelope,
+    agents: readonly KnownAgent[],
+    proof: ProofRules | undefined,
+  ): Promise<AppendedMessage> {
+    return this.#write({ envelope, agents, proof }, async (tx) => {
       const session = await readSession(tx, envelope.sessionId);
       if (session === undefined) throw sessionNotFound(envelope.sessionId);
       return session;
@@ -91,8 +110,7 @@ export class SessionEngine {
   }
 
   async #write(
-    envelope: Envelope,
-    agents: readonly KnownAgent[],
+    { envelope, agents, proof }: Offer,
     read: (tx: WriteTx) => Promise<Session>,
   ): Promise<AppendedMessage> {
     const { sessionId, messageId } = envelope;
@@ -108,9 +126,12 @@ export class SessionEngine {
           agent: (agentId) => agents.find((agent) => agent.agentId === agentId),
           // A message of this id would have been found above.
           hasMessage: () => false,
+          ...(proof === undefined ? {} : { proof }),
         });
         if (!result.ok) throw refused(result.refusal, result.session);
-        const { session, ordinal } = result;
+        const { session, ordinal, proven } = result;
+        // In the same transaction, so that a proof is used up by the one message that it brought in, and by no refused one.
+        if (proven !== undefined && !(await takeProof(tx, proven))) throw replayed(before);
         const row = { ordinal, receiveMs: nowMs, state: session.state, envelope };
         const bytes = await insertMessage(tx, sessionId, row);
         await putSession(tx, session);
@@ -191,6 +212,17 @@ export class SessionEngine {
     return due.length >= limit;
   }
 
+  /** Uses up a proof that came beside a call. @returns false when it was taken before */
+  async useProof(proven: Proven): Promise<boolean> {
+    return this.store.write((tx) => takeProof(tx, proven));
+  }
+
+  /** Forgets proofs that are refused by their time. @returns whether there may be more */
+  async forgetProofs(limit: number): Promise<boolean> {
+    const nowMs = this.clock.now();
+    return (await this.store.write((tx) => forgetProofs(tx, nowMs, limit))) >= limit;
+  }
+
   async earliestDeadline(): Promise<number | undefined> {
     return this.store.read(earliestSessionDeadline);
   }
@@ -198,6 +230,14 @@ export class SessionEngine {
   #wakeAfter(tx: WriteTx, sessionId: string): void {
     tx.afterCommit(() => this.#bus.publish(SESSION_TOPIC, sessionId));
   }
+}
+
+/** A message as it comes. */
+interface Offer {
+  readonly envelope: Envelope;
+  readonly agents: readonly KnownAgent[];
+  /** What its proof is judged by; undefined where the caller has proved its key otherwise. */
+  readonly proof: ProofRules | undefined;
 }
 
 /** The end of a session that no message brought. */

@@ -5,6 +5,7 @@ import type { ServiceDeps } from "@depute/service";
 import { openStore } from "@depute/store";
 import { WakeUps } from "../wake-ups.ts";
 import { Agents } from "./agents.ts";
+import { Callers } from "./callers.ts";
 import { SESSION_TOPIC, SessionEngine } from "./engine.ts";
 import { SESSION_MIGRATIONS } from "./migrations.ts";
 import { OutcomeReporter } from "./outcomes.ts";
@@ -39,7 +40,8 @@ export async function openSessions(deps: ServiceDeps, pollMs: number): Promise<S
   const timekeeper = new SessionTimekeeper({ engine, reporter, timers, log });
   timekeeper.start();
   const agents = new Agents(registry);
-  const service = sessionService({ engine, agents, authority, clock, timers, wakeUps, pollMs, stopping });
+  const callers = new Callers({ authority, engine });
+  const service = sessionService({ engine, agents, callers, clock, timers, wakeUps, pollMs, stopping });
   return {
     routes: (router) => router.service(SessionService, service),
     async close() {

@@ -37,8 +37,18 @@ ALTER TABLE sessions ADD COLUMN outcome_due BIGINT NOT NULL DEFAULT 0;
 CREATE INDEX sessions_outcome_due ON sessions (session_id) WHERE outcome_due = 1;
 `;
 
+// Proofs that were taken, until their time has passed.
+const PROOFS = `
+CREATE TABLE session_proofs (
+  proof_id TEXT PRIMARY KEY,
+  expire_ms BIGINT NOT NULL
+);
+CREATE INDEX session_proofs_by_time ON session_proofs (expire_ms);
+`;
+
 /** The tables of ASP sessions, in a file of their own: appending a message waits for no task. */
 export const SESSION_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "sessions", sql: SESSIONS },
   { id: 2, name: "outcomes", sql: OUTCOMES },
+  { id: 3, name: "proofs", sql: PROOFS },
 ];

@@ -22,6 +22,9 @@ export const REASONS: Readonly<Record<RefusalCode, ErrorReason>> = {
   not_a_participant: SESSION_NOT_ALLOWED,
   wrong_hash: SESSION_INTEGRITY_VIOLATION,
   bad_signature: SESSION_INTEGRITY_VIOLATION,
+  bad_proof: SESSION_INTEGRITY_VIOLATION,
+  stale_proof: SESSION_INTEGRITY_VIOLATION,
+  proof_replayed: SESSION_INTEGRITY_VIOLATION,
   duplicate_message: SESSION_MESSAGE_ID_TAKEN,
   head_moved: SESSION_HEAD_MOVED,
   wrong_sequence: SESSION_STATE_CONFLICT,
@@ -59,6 +62,16 @@ export function refused({ code, detail }: Refusal, session: Session): DeputeErro
   if (REASONS[code] === LIMIT_EXCEEDED) metadata.limit = "session";
   const violations = REASONS[code] === INVALID_REQUEST ? invalid("envelope", detail).violations : [];
   return new DeputeError(REASONS[code], detail, { metadata, violations });
+}
+
+/** The refusal of a proof that was taken before. */
+export function replayed(session: Session): DeputeError {
+  const refusal = {
+    code: "proof_replayed",
+    detail: "the proof was taken before",
+    ...REFUSALS.proof_replayed,
+  };
+  return refused(refusal as Refusal, session);
 }
 
 export function sessionNotFound(sessionId: string): DeputeError {

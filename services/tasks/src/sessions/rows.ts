@@ -1,5 +1,5 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
-import { isTerminal, nextDeadlineMs, type Session } from "@depute/asp";
+import { isTerminal, nextDeadlineMs, type Proven, type Session } from "@depute/asp";
 import { type Envelope, EnvelopeSchema } from "@depute/contracts/asp/v0/envelope_pb";
 import type { SessionState } from "@depute/contracts/asp/v0/session_pb";
 import type { ReadTx, WriteTx } from "@depute/store";
@@ -140,6 +140,25 @@ export async function insertMessage(tx: WriteTx, sessionId: string, row: Message
     [sessionId, ordinal, envelope.messageId, envelope.integrity?.hash ?? "", receiveMs, state, bytes],
   );
   return bytes.length;
+}
+
+/** Uses a proof up. @returns false when it was taken before */
+export async function takeProof(tx: WriteTx, { id, expireMs }: Proven): Promise<boolean> {
+  const { changes } = await tx.run(
+    "INSERT INTO session_proofs (proof_id, expire_ms) VALUES (?, ?) ON CONFLICT (proof_id) DO NOTHING",
+    [id, expireMs],
+  );
+  return changes > 0;
+}
+
+/** @returns how many are forgotten */
+export async function forgetProofs(tx: WriteTx, nowMs: number, limit: number): Promise<number> {
+  const { changes } = await tx.run(
+    `DELETE FROM session_proofs WHERE proof_id IN
+       (SELECT proof_id FROM session_proofs WHERE expire_ms < ? ORDER BY expire_ms LIMIT ?)`,
+    [nowMs, limit],
+  );
+  return changes;
 }
 
 /** Ids of sessions to which time has done something. */

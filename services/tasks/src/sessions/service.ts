@@ -16,9 +16,10 @@ import {
   type Timers,
 } from "@depute/core";
 import { nativeEngine } from "@depute/dct/native";
-import { type Authority, follow, type Identity, linkSignals, mayActFor, ownOptions } from "@depute/service";
+import { follow, type Identity, linkSignals, mayActFor, ownOptions } from "@depute/service";
 import type { WakeUps } from "../wake-ups.ts";
 import { type Agents, agentNotFound, type KnownAgent } from "./agents.ts";
+import type { Callers, Candidate } from "./callers.ts";
 import type { Ending, KnownSession, SessionEngine } from "./engine.ts";
 import { sessionNotFound } from "./refusals.ts";
 import { findMessage, listSessions, type MessageRow, readMessages } from "./rows.ts";
@@ -26,7 +27,7 @@ import { findMessage, listSessions, type MessageRow, readMessages } from "./rows
 export interface SessionsContext {
   readonly engine: SessionEngine;
   readonly agents: Agents;
-  readonly authority: Authority;
+  readonly callers: Callers;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly wakeUps: WakeUps;
@@ -41,7 +42,25 @@ const WATCH_BATCH = 32;
 
 /** What agents in sessions call. */
 export function sessionService(sessions: SessionsContext): ServiceImpl<typeof SessionService> {
-  const { engine, agents, authority, clock } = sessions;
+  const { engine, agents, callers, clock } = sessions;
+
+  /** Agents as who may call for themselves, whoever sees them. */
+  const themselves = (context: HandlerContext, uri: string) => async (): Promise<Candidate[]> => {
+    const agent = await agents.find(uri, "", ownOptions(context, clock));
+    return agent === undefined ? [] : [agent];
+  };
+
+  const participants = (sessionId: string) => async (): Promise<Candidate[]> => {
+    const known = await engine.find(sessionId);
+    return (known?.session.parties ?? []).map((party) => ({
+      ...party,
+      principal: known?.principals.get(party.agentId) ?? "",
+    }));
+  };
+
+  /** The session of a call, as far as the caller sees it. */
+  const seen = async (sessionId: string, context: HandlerContext): Promise<KnownSession> =>
+    visible(sessions, await callers.identify(context, participants(sessionId)), sessionId);
 
   /** Agents that a message brings in, as far as the caller sees them. */
   const newcomers = async (
@@ -57,21 +76,21 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
   return {
     async createSession({ invitation }, context) {
       const envelope = required(invitation, "invitation");
-      const identity = await authority.identify(context);
       const sender = senderOf(envelope);
+      const identity = await callers.identify(context, themselves(context, sender));
       const known = await newcomers(
         [...new Set([sender, recipientOf(envelope) ?? sender])],
         identity,
         context,
       );
       requireSpeaker(identity, known.find(({ agentId }) => agentId === sender)?.principal, sender);
-      const { session } = await engine.create(envelope, known);
+      const { session } = await engine.create(envelope, known, callers.messageProof(context));
       return { session: viewOf(session) };
     },
 
     async appendMessage(request, context) {
       const envelope = required(request.envelope, "envelope");
-      const identity = await authority.identify(context);
+      const identity = await callers.identify(context, participants(envelope.sessionId));
       const { principals } = await visible(sessions, identity, envelope.sessionId);
       const sender = senderOf(envelope);
       const own = principals.get(sender);
@@ -81,17 +100,18 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       const { ordinal, state, session } = await engine.append(
         envelope,
         await newcomers(target, identity, context),
+        callers.messageProof(context),
       );
       return { ordinal, state, lastHash: session.lastHash };
     },
 
     async getSession({ sessionId }, context) {
-      const { session } = await visible(sessions, await authority.identify(context), sessionId);
+      const { session } = await seen(sessionId, context);
       return { session: viewOf(session) };
     },
 
     async listSessions({ agentId, pageSize: size, pageToken }, context) {
-      const identity = await authority.identify(context);
+      const identity = await callers.identify(context, themselves(context, agentId));
       const agent = await agents.find(agentId, identity.principal, ownOptions(context, clock));
       if (agent === undefined) throw agentNotFound(agentId);
       requireSpeaker(identity, agent.principal, agentId);
@@ -110,7 +130,7 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
     },
 
     async listMessages({ sessionId, afterOrdinal, pageSize: size, messageId }, context) {
-      const { session } = await visible(sessions, await authority.identify(context), sessionId);
+      const { session } = await seen(sessionId, context);
       if (messageId !== "") {
         const entry = await engine.store.read(async (tx) => {
           const found = await findMessage(tx, sessionId, messageId);
@@ -125,7 +145,7 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
     },
 
     async *watchSession({ sessionId, afterOrdinal }, context) {
-      const identity = await authority.identify(context);
+      const identity = await callers.identify(context, participants(sessionId));
       const { session } = await visible(sessions, identity, sessionId);
       if (afterOrdinal > session.messageCount) {
         throw invalid("after_ordinal", `is beyond the newest message, which is ${session.messageCount}`);
@@ -138,12 +158,12 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
     },
 
     async exportTranscript({ sessionId }, context) {
-      const { session } = await visible(sessions, await authority.identify(context), sessionId);
+      const { session } = await seen(sessionId, context);
       return { transcript: await engine.transcript(session) };
     },
 
     async verifyTranscript({ transcript }, context) {
-      await authority.identify(context);
+      await callers.identify(context, async () => []);
       const verdict = verifyTranscript(required(transcript, "transcript"), { engine: nativeEngine });
       const { state } = verdict.session;
       if (verdict.ok) return { valid: true, state };

@@ -12,6 +12,10 @@ const MAX_WAIT_MS = 1000;
 /** Sessions of which the registry is told in one look. */
 const REPORTS = 20;
 
+/** Milliseconds between looks for proofs to forget, and how many go in one transaction. */
+const FORGET_MS = 30_000;
+const FORGET_BATCH = 1000;
+
 export interface TimekeeperOptions {
   readonly engine: SessionEngine;
   readonly reporter: OutcomeReporter;
@@ -20,8 +24,8 @@ export interface TimekeeperOptions {
 }
 
 /**
- * Tells the registry what came of sessions, and stores what time did to them: lapsed invitations, silence, ends. It keeps nothing that the store does not have, so
- * what passed while nobody looked is caught up at the start.
+ * Tells the registry what came of sessions, stores what time did to them (lapsed invitations, silence, ends) and forgets
+ * proofs. It keeps nothing that the store does not have, so what passed while nobody looked is caught up at the start.
  */
 export class SessionTimekeeper {
   readonly #engine: SessionEngine;
@@ -29,6 +33,7 @@ export class SessionTimekeeper {
   readonly #log: Logger;
   readonly #reporter: OutcomeReporter;
   #cancel: () => void = () => {};
+  #forgottenMs = 0;
   #working: Promise<void> | undefined;
   #closed = false;
 
@@ -59,6 +64,7 @@ export class SessionTimekeeper {
     try {
       while (!this.#closed && (await this.#engine.applyTime(BATCH)));
       await this.#report();
+      await this.#forgetProofs();
       const nextMs = (await this.#engine.earliestDeadline()) ?? Number.POSITIVE_INFINITY;
       return Math.min(Math.max(1, nextMs - this.#engine.clock.now()), MAX_WAIT_MS);
     } catch (error) {
@@ -66,6 +72,13 @@ export class SessionTimekeeper {
         this.#log.error({ err: error }, "time limits of sessions could not be applied; trying again");
       return MAX_WAIT_MS;
     }
+  }
+
+  async #forgetProofs(): Promise<void> {
+    const nowMs = this.#engine.clock.now();
+    if (nowMs - this.#forgottenMs < FORGET_MS) return;
+    while (!this.#closed && (await this.#engine.forgetProofs(FORGET_BATCH)));
+    this.#forgottenMs = nowMs;
   }
 
   /** What the registry cannot be told now is told at another look: nothing is lost, and nothing else waits for it. */

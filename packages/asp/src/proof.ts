@@ -1,0 +1,164 @@
+import { decodeBase64Url, encodeBase64Url, isObject } from "@depute/core";
+import { type CryptoEngine, thumbprint } from "@depute/dct";
+import { MAX_CLOCK_SKEW_MS } from "./limits.ts";
+import { type Refusal, Refused } from "./refusal.ts";
+import type { Party } from "./session.ts";
+
+/** Characters of a proof, as the contract has it. */
+const MAX_PROOF_CHARS = 8192;
+
+/** A call that a proof may name: an HTTP method, and an address without query and fragment. */
+export interface ProofTarget {
+  readonly htm: string;
+  readonly htu: string;
+}
+
+/** The public half of an EC P-256 key, each coordinate in base64url. */
+export interface EcKey {
+  readonly x: string;
+  readonly y: string;
+}
+
+/** What a proof of possession is judged by. */
+export interface ProofRules {
+  /** The calls under which the message may come. */
+  readonly targets: readonly ProofTarget[];
+  /** Whether a signature in the form of JWS (64 bytes) is one of ECDSA over P-256 with SHA-256. */
+  readonly verifyEs256: (signature: Uint8Array, message: Uint8Array, key: EcKey) => boolean;
+}
+
+/** A proof that holds. Who takes it remembers `id` until `expireMs`, and refuses one that it remembers. */
+export interface Proven {
+  /** The key's x and the proof's own id: no key uses one twice. */
+  readonly id: string;
+  /** Epoch milliseconds from which the proof is refused by its time. */
+  readonly expireMs: number;
+}
+
+/** Whose proof it has to be. */
+export type ProofHolder = Pick<Party, "key" | "proofThumbprint">;
+
+type ProofKey = { readonly alg: "EdDSA"; readonly x: string } | ({ readonly alg: "ES256" } & EcKey);
+
+const utf8 = new TextEncoder();
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const JTI = /^[\x21-\x7e]{8,128}$/;
+const COORDINATE = /^[A-Za-z0-9_-]{43}$/;
+
+/**
+ * Checks the DPoP proof of a message (RFC 9449 4.3), by EdDSA or ES256: it names the call, its time is now, and its key is
+ * the one that the sender's card publishes, else the one that its messages are signed by.
+ *
+ * It says that the key was at hand when the message was sent, so it is judged when the message comes and never again: what
+ * a transcript rests on are the signatures.
+ *
+ * @throws Refused bad_proof, stale_proof
+ */
+export function checkProof(
+  engine: CryptoEngine,
+  jwt: string,
+  sender: ProofHolder,
+  { targets, verifyEs256 }: ProofRules,
+  nowMs: number,
+): Proven {
+  const [head = "", payload = "", tail = "", ...more] = jwt.length > MAX_PROOF_CHARS ? [] : jwt.split(".");
+  const [header, claims] = [partOf(head), partOf(payload)];
+  if (header === undefined || claims === undefined || more.length > 0) throw bad("it is no JWT");
+  const key = keyOf(header);
+  if (!isKeyOf(engine, key, sender)) throw bad("jwk is not the sender's key");
+  const { htm, htu, iat, jti } = claims;
+  if (!targets.some((target) => target.htm === htm && target.htu === htu)) {
+    throw bad("htm and htu name another call");
+  }
+  if (typeof jti !== "string" || !JTI.test(jti)) throw bad("jti is not 8 to 128 printable characters");
+  if (typeof iat !== "number" || !Number.isSafeInteger(iat)) throw bad("iat is no time");
+  const signature = decodeBase64Url(tail);
+  const signed = utf8.encode(`${head}.${payload}`);
+  if (signature === undefined || !isSigned(engine, key, signature, signed, verifyEs256)) {
+    throw bad("it is not signed by its key");
+  }
+  if (Math.abs(nowMs - iat * 1000) > MAX_CLOCK_SKEW_MS) {
+    throw new Refused("stale_proof", `iat is more than ${MAX_CLOCK_SKEW_MS} ms from now`);
+  }
+  return { id: `${key.x}.${jti}`, expireMs: iat * 1000 + MAX_CLOCK_SKEW_MS };
+}
+
+/** checkProof for who takes proofs beside messages: the proof, or why it does not count. */
+export function judgeProof(
+  engine: CryptoEngine,
+  jwt: string,
+  holder: ProofHolder,
+  rules: ProofRules,
+  nowMs: number,
+): { readonly ok: true; readonly proven: Proven } | { readonly ok: false; readonly refusal: Refusal } {
+  try {
+    return { ok: true, proven: checkProof(engine, jwt, holder, rules, nowMs) };
+  } catch (thrown) {
+    if (thrown instanceof Refused) return { ok: false, refusal: thrown.refusal };
+    throw thrown;
+  }
+}
+
+function isKeyOf(
+  engine: CryptoEngine,
+  key: ProofKey,
+  { key: signing, proofThumbprint }: ProofHolder,
+): boolean {
+  if (proofThumbprint === undefined) return key.alg === "EdDSA" && key.x === signing;
+  return jwkThumbprint(engine, { y: undefined, ...key }) === proofThumbprint;
+}
+
+/** The RFC 7638 thumbprint of a key of EC P-256, or of Ed25519 where there is no y. */
+export function jwkThumbprint(engine: CryptoEngine, key: { x: string; y?: string | undefined }): string {
+  const { x, y } = key;
+  if (y === undefined) return thumbprint(engine, x);
+  // The members in their order, without white space; base64url needs no escape.
+  return encodeBase64Url(engine.sha256(utf8.encode(`{"crv":"P-256","kty":"EC","x":"${x}","y":"${y}"}`)));
+}
+
+/** Whether a proof says of itself that it is by ES256. */
+export function isEs256(jwt: string): boolean {
+  return partOf(jwt.split(".", 1)[0] ?? "")?.alg === "ES256";
+}
+
+function keyOf(header: Record<string, unknown>): ProofKey {
+  const { typ, alg, jwk, crit } = header;
+  if (typ !== "dpop+jwt" || crit !== undefined) throw bad("it is of another type");
+  if (!isObject(jwk) || Object.hasOwn(jwk, "d")) throw bad("jwk is no public key");
+  const { kty, crv, x, y } = jwk;
+  if (typeof x !== "string" || !COORDINATE.test(x)) throw bad("jwk is no public key");
+  if (alg === "EdDSA" && kty === "OKP" && crv === "Ed25519") {
+    return { alg, x };
+  }
+  if (alg === "ES256" && kty === "EC" && crv === "P-256" && typeof y === "string" && COORDINATE.test(y)) {
+    return { alg, x, y };
+  }
+  throw bad("alg is neither EdDSA nor ES256, or jwk is not of its kind");
+}
+
+function isSigned(
+  engine: CryptoEngine,
+  key: ProofKey,
+  signature: Uint8Array,
+  signed: Uint8Array,
+  verifyEs256: ProofRules["verifyEs256"],
+): boolean {
+  if (key.alg === "ES256") return verifyEs256(signature, signed, key);
+  const publicKey = decodeBase64Url(key.x);
+  return publicKey !== undefined && engine.verify(signature, signed, publicKey);
+}
+
+function partOf(text: string): Record<string, unknown> | undefined {
+  const bytes = decodeBase64Url(text);
+  if (bytes === undefined || bytes.length === 0) return undefined;
+  try {
+    const value: unknown = JSON.parse(strictUtf8.decode(bytes));
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function bad(detail: string): Refused {
+  return new Refused("bad_proof", detail);
+}

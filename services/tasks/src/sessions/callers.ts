@@ -1,0 +1,68 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import { isEs256, judgeProof, type ProofHolder, type ProofRules } from "@depute/asp";
+import { DenialReasonSchema, DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
+import { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
+import { nativeEngine } from "@depute/dct/native";
+import { type Authority, callerOf, type Identity, tokenDenied } from "@depute/service";
+import type { SessionEngine } from "./engine.ts";
+import { verifyEs256 } from "./es256.ts";
+
+/** An agent that a caller may turn out to be. */
+export interface Candidate extends ProofHolder {
+  readonly principal: string;
+}
+
+/**
+ * Who calls. The tokens service says so, but for a proof by ES256 (ASP "Agent registry" has such keys on cards), which no
+ * principal has: it is held to the keys that the cards of those who may be meant publish.
+ */
+export class Callers {
+  readonly #authority: Authority;
+  readonly #engine: SessionEngine;
+
+  constructor({ authority, engine }: { authority: Authority; engine: SessionEngine }) {
+    this.#authority = authority;
+    this.#engine = engine;
+  }
+
+  /**
+   * @param candidates whose proofs are known here; asked only for a proof by ES256
+   * @throws DeputeError as Authority.identify
+   */
+  async identify(
+    context: HandlerContext,
+    candidates: () => Promise<readonly Candidate[]>,
+  ): Promise<Identity> {
+    const caller = callerOf(context);
+    const { proof, token, htm, htu } = caller;
+    if (proof === undefined || token !== undefined || !isEs256(proof)) {
+      return this.#authority.identify(context);
+    }
+    const rules: ProofRules = { targets: [{ htm, htu }], verifyEs256 };
+    for (const candidate of await candidates()) {
+      const judged = judgeProof(nativeEngine, proof, candidate, rules, this.#engine.clock.now());
+      if (!judged.ok) continue;
+      if (!(await this.#engine.useProof(judged.proven))) break;
+      return { principal: candidate.principal, local: false };
+    }
+    throw tokenDenied(create(DenialReasonSchema, { type: DenialType.INVALID_PROOF }));
+  }
+
+  /**
+   * What the proof in a message is judged by: it names the call as it reached the platform, or the RPC by its path alone,
+   * on whatever wire it comes. undefined where the caller has brought a proof beside the message, which counts instead.
+   */
+  messageProof(context: HandlerContext): ProofRules | undefined {
+    const { kind, proof, htm, htu } = callerOf(context);
+    if (kind === "bound" && proof !== undefined) return undefined;
+    const path = `/${SessionService.typeName}/${context.method.name}`;
+    return {
+      targets: [
+        { htm, htu },
+        { htm: "POST", htu: path },
+      ],
+      verifyEs256,
+    };
+  }
+}
