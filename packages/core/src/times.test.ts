@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { formatTime, fromTimestamp, isTime, parseTime, toTimestamp } from "./times.ts";
+import { formatTime, fromTimestamp, isTime, parseOffsetTime, parseTime, toTimestamp } from "./times.ts";
 
 describe("parseTime", () => {
   it.each([
@@ -58,4 +58,34 @@ describe("formatTime", () => {
       expect(() => formatTime(ms)).toThrow(RangeError);
     },
   );
+});
+
+const NOW = Date.UTC(2026, 0, 1);
+
+describe("parseOffsetTime", () => {
+  it.each<[string, number | undefined]>([
+    ["2026-01-01T00:00:00Z", NOW],
+    ["2026-01-01t02:30:00.5+02:30", NOW + 500],
+    ["2025-12-31T19:00:00-05:00", NOW],
+    ["2025-12-31T23:59:60Z", NOW],
+    ["2026-01-01T00:00:00.1234567890123Z", NOW + 123],
+    ["2026-13-01T00:00:00Z", undefined],
+    ["2026-01-01T00:00:00", undefined],
+    ["yesterday", undefined],
+  ])("%s", (text, expected) => {
+    expect(parseOffsetTime(text)).toBe(expected);
+  });
+
+  it("reads an instant alike in every offset", () => {
+    const offsets = fc.integer({ min: -14 * 60, max: 14 * 60 });
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 4e12 }), offsets, (time, offset) => {
+        const local = new Date(time + offset * 60_000).toISOString().slice(0, -1);
+        const [hours, minutes] = [Math.floor(Math.abs(offset) / 60), Math.abs(offset) % 60];
+        const two = (value: number) => String(value).padStart(2, "0");
+        const text = `${local}${offset < 0 ? "-" : "+"}${two(hours)}:${two(minutes)}`;
+        expect(parseOffsetTime(text)).toBe(time);
+      }),
+    );
+  });
 });

@@ -42,6 +42,25 @@ export function isTime(text: string): boolean {
   return parseTime(text) !== undefined;
 }
 
+const OFFSET_TIME = /^(.{10})[Tt](\d{2}:\d{2}):(\d{2})(\.\d+)?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/;
+
+/**
+ * An RFC 3339 date-time with any offset, as epoch ms; digits below the millisecond are cut off. A leap second counts as
+ * the second after it.
+ *
+ * @returns undefined when the calendar has no such day or time
+ */
+export function parseOffsetTime(text: string): number | undefined {
+  const match = OFFSET_TIME.exec(text);
+  if (match === null) return undefined;
+  const [, date, minute, second, fraction = "", sign, hours, minutes] = match;
+  const isLeap = second === "60";
+  const local = parseTime(`${date}T${minute}:${isLeap ? "59" : second}${fraction.slice(0, 4)}Z`);
+  if (local === undefined) return undefined;
+  const offset = (Number(hours ?? 0) * 60 + Number(minutes ?? 0)) * 60_000;
+  return local + (isLeap ? 1_000 : 0) - (sign === "-" ? -offset : offset);
+}
+
 const EARLIEST_MS = -62_167_219_200_000; // 0000-01-01T00:00:00Z
 const LATEST_MS = 253_402_300_799_999; // 9999-12-31T23:59:59.999Z
 

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { sha256Hex } from "../sha256.ts";
 import { offerOf } from "../testing/offer.ts";
-import { isOpen, nextVersion, offerDigest, parseOffsetTime, readOffer } from "./offer.ts";
+import { isOpen, nextVersion, offerDigest, readOffer } from "./offer.ts";
 
 const NOW = Date.UTC(2026, 0, 1);
 
@@ -151,33 +151,5 @@ describe("nextVersion", () => {
     [3, ["4", "5", "x"], "6"],
   ])("after %d versions, of which %j", (count, taken, expected) => {
     expect(nextVersion(count, (version) => taken.includes(version))).toBe(expected);
-  });
-});
-
-describe("parseOffsetTime", () => {
-  it.each<[string, number | undefined]>([
-    ["2026-01-01T00:00:00Z", NOW],
-    ["2026-01-01t02:30:00.5+02:30", NOW + 500],
-    ["2025-12-31T19:00:00-05:00", NOW],
-    ["2025-12-31T23:59:60Z", NOW],
-    ["2026-01-01T00:00:00.1234567890123Z", NOW + 123],
-    ["2026-13-01T00:00:00Z", undefined],
-    ["2026-01-01T00:00:00", undefined],
-    ["yesterday", undefined],
-  ])("%s", (text, expected) => {
-    expect(parseOffsetTime(text)).toBe(expected);
-  });
-
-  it("reads an instant alike in every offset", () => {
-    const offsets = fc.integer({ min: -14 * 60, max: 14 * 60 });
-    fc.assert(
-      fc.property(fc.integer({ min: 0, max: 4e12 }), offsets, (time, offset) => {
-        const local = new Date(time + offset * 60_000).toISOString().slice(0, -1);
-        const [hours, minutes] = [Math.floor(Math.abs(offset) / 60), Math.abs(offset) % 60];
-        const two = (value: number) => String(value).padStart(2, "0");
-        const text = `${local}${offset < 0 ? "-" : "+"}${two(hours)}:${two(minutes)}`;
-        expect(parseOffsetTime(text)).toBe(time);
-      }),
-    );
   });
 });

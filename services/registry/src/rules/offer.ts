@@ -1,6 +1,6 @@
 import { clone, toJson } from "@bufbuild/protobuf";
 import { type Offer, OfferSchema, PricingModel } from "@depute/contracts/agenta/delegation/v0/offer_pb";
-import { canonicalBytes, DeputeError, ErrorReason, type FieldViolation, parseTime } from "@depute/core";
+import { canonicalBytes, DeputeError, ErrorReason, type FieldViolation, parseOffsetTime } from "@depute/core";
 import type { Sha256Hex } from "./version-hash.ts";
 
 /** What a usage-based price may be for: the members of a receipt's `usage`. (Agenta execution_receipt.schema.json) */
@@ -113,23 +113,4 @@ export function nextVersion(count: number, isTaken: (version: string) => boolean
   let number = count + 1;
   while (isTaken(String(number))) number += 1;
   return String(number);
-}
-
-const OFFSET_TIME = /^(.{10})[Tt](\d{2}:\d{2}):(\d{2})(\.\d+)?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/;
-
-/**
- * An RFC 3339 date-time with any offset, as epoch ms; digits below the millisecond are cut off. A leap second counts as
- * the second after it.
- *
- * @returns undefined when the calendar has no such day or time
- */
-export function parseOffsetTime(text: string): number | undefined {
-  const match = OFFSET_TIME.exec(text);
-  if (match === null) return undefined;
-  const [, date, minute, second, fraction = "", sign, hours, minutes] = match;
-  const isLeap = second === "60";
-  const local = parseTime(`${date}T${minute}:${isLeap ? "59" : second}${fraction.slice(0, 4)}Z`);
-  if (local === undefined) return undefined;
-  const offset = (Number(hours ?? 0) * 60 + Number(minutes ?? 0)) * 60_000;
-  return local + (isLeap ? 1_000 : 0) - (sign === "-" ? -offset : offset);
 }
