@@ -53,6 +53,18 @@ export const commonSettings = defineSettings({
     help: "Redis for wake-ups between processes; empty: none",
     group: PLACE,
   },
+  postgresUrl: {
+    type: "url",
+    default: "",
+    help: "Postgres database for what the services keep; empty: SQLite files in the data folder",
+    group: PLACE,
+  },
+  postgresSchemaPrefix: {
+    type: "string",
+    default: "depute",
+    help: "how the names of the services' schemas begin: PREFIX_tasks",
+    group: PLACE,
+  },
 
   auth: {
     type: "string",

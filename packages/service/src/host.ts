@@ -30,6 +30,7 @@ import { registerReflection } from "./reflection.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { type Server, startServer } from "./server.ts";
 import { type Settings, SettingsError, type SettingsTable } from "./settings.ts";
+import { storeAt } from "./store-place.ts";
 import { startTelemetry, type Telemetry } from "./telemetry.ts";
 import { createServiceTransport, type ServiceTransport } from "./transport.ts";
 
@@ -136,6 +137,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         connect,
         authority: createAuthority(connect("tokens"), clock),
         dataDir: common.dataDir,
+        storeAt: (name) => storeAt(common, name),
         metrics,
         get publicUrl() {
           return publicUrlOf(module.name);

@@ -2,6 +2,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
 import type { Clock, Timers } from "@depute/core";
+import type { StoreLocation } from "@depute/store";
 import type { Authority } from "./authority.ts";
 import type { HttpRoute } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
@@ -27,6 +28,8 @@ export interface ServiceDeps {
   readonly authority: Authority;
   /** The folder for the service's files; it exists. */
   readonly dataDir: string;
+  /** Where a store of the service is, as `openStore` takes it. The name is that of its file or schema, e.g. `tasks`. */
+  storeAt(name: string): StoreLocation;
   readonly metrics: Registry;
   /** The address under which clients know the platform, without a trailing slash. */
   readonly publicUrl: string;

@@ -41,10 +41,10 @@ export function parseList(text: string): string[] {
     .filter((word) => word !== "");
 }
 
-/** An http, https, redis or rediss address without a trailing slash; the empty text stays empty. */
+/** An http, https, redis, rediss or postgres address without a trailing slash; the empty text stays empty. */
 export function parseUrl(text: string): string {
   if (text === "") return "";
-  if (!/^(https?|rediss?):\/\//.test(text) || !URL.canParse(text))
+  if (!/^(https?|rediss?|postgres(ql)?):\/\//.test(text) || !URL.canParse(text))
     throw new Error("write an address like http://host:8080");
   return text.replace(/\/+$/, "");
 }

@@ -10,6 +10,8 @@ export interface Migration {
    * constraints, as they would fail at the commit that other writes share.
    */
   readonly sql: string;
+  /** The same for Postgres, where it takes other statements. Types and tables are translated, this is for the rest. */
+  readonly postgres?: string;
 }
 
 /** What a database remembers of a migration. */

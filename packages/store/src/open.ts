@@ -1,5 +1,6 @@
 import type { Timers } from "@depute/core";
 import type { Migration } from "./migrations.ts";
+import { openPostgres } from "./postgres/store.ts";
 import { openSqliteFile, openSqliteMemory } from "./sqlite/store.ts";
 import type { Store } from "./store.ts";
 
@@ -7,10 +8,14 @@ const MAX_WAITING = 10_000;
 const MAX_BATCH = 128;
 const TRANSACTION_LIMIT_MS = 5_000;
 
-/** Where the data is: a SQLite file, created with its folder when missing, or memory, for tests. */
+/**
+ * Where the data is: a SQLite file, created with its folder when missing; a schema of a Postgres database, created when
+ * missing; or memory, for tests.
+ */
 export type StoreLocation =
-  | { readonly file: string; readonly memory?: false }
-  | { readonly memory: true; readonly file?: undefined };
+  | { readonly file: string; readonly memory?: false; readonly postgres?: undefined }
+  | { readonly postgres: string; readonly schema: string; readonly file?: undefined; readonly memory?: false }
+  | { readonly memory: true; readonly file?: undefined; readonly postgres?: undefined };
 
 export interface StoreSettings {
   readonly migrations: readonly Migration[];
@@ -31,10 +36,11 @@ export type StoreOptions = StoreLocation & StoreSettings;
 /**
  * Opens the database and brings its schema up to date.
  *
- * A file has one process at a time: two would wait for each other with a blocked event loop. `FILE-lock` beside it says so.
+ * A file has one process at a time: two would wait for each other with a blocked event loop. `FILE-lock` beside it says so. So
+ * has a schema, by a lock of the database: services remember what their tables hold.
  *
- * @throws MigrationError when database and code do not fit; DeputeError DEPENDENCY_UNAVAILABLE when the file cannot be used,
- * or is in use by another process
+ * @throws MigrationError when database and code do not fit; DeputeError DEPENDENCY_UNAVAILABLE when the file or the
+ * database cannot be used, or is in use by another process
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const settings = {
@@ -44,6 +50,9 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     transactionLimitMs: options.transactionLimitMs ?? TRANSACTION_LIMIT_MS,
     ...(options.timers && { timers: options.timers }),
   };
+  if (options.postgres !== undefined) {
+    return openPostgres(options.postgres, options.schema, options.migrations, settings);
+  }
   return options.file === undefined
     ? openSqliteMemory(options.migrations, settings)
     : openSqliteFile(options.file, options.migrations, settings);

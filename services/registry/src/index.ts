@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
 import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
@@ -91,7 +90,7 @@ export const registry = defineService({
   async start(deps, settings) {
     const { log, clock, bus, authority, dataDir } = deps;
     const store = await openStore({
-      file: join(dataDir, "registry.sqlite"),
+      ...deps.storeAt("registry"),
       migrations,
       onError: (error, what) => log.error({ err: error }, what),
     });

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import type { ServiceDeps } from "@depute/service";
 import { openStore } from "@depute/store";
 import { ContextMemory } from "./context-memory.ts";
@@ -46,7 +45,7 @@ export async function openRuntime(
 ): Promise<Runtime> {
   const { log, clock, timers, bus, authority, stopping } = deps;
   const store = await openStore({
-    file: join(deps.dataDir, "tasks.sqlite"),
+    ...deps.storeAt("tasks"),
     migrations: MIGRATIONS,
     onError: (err, what) => log.error({ err }, what),
   });

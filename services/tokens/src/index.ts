@@ -62,7 +62,7 @@ export const tokens = defineService({
     }
 
     const store = await openStore({
-      file: join(dataDir, "tokens.sqlite"),
+      ...deps.storeAt("tokens"),
       migrations,
       onError: (error, what) => log.error({ err: error }, what),
     });

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
@@ -71,7 +70,7 @@ export const verifier = defineService({
       log,
     });
     const store = await openStore({
-      file: join(deps.dataDir, "verifier.sqlite"),
+      ...deps.storeAt("verifier"),
       migrations,
       onError,
       timers,

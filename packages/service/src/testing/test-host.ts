@@ -75,6 +75,9 @@ export async function startTestHost<Time extends Clock = ManualClock>(
       "0",
       "--credentials-file",
       credentialsFile,
+      // With DEPUTE_POSTGRES_URL the same folder means the same schemas.
+      "--postgres-schema-prefix",
+      `test_${createHash("sha256").update(dataDir).digest("hex").slice(0, 24)}`,
     ];
     const log = createLogger({
       level: onLog === undefined ? "silent" : "warn",

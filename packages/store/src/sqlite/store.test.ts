@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
@@ -111,9 +111,10 @@ describe("a file", () => {
   });
 
   test("that is no database is refused", async () => {
-    await expect(
-      openStore({ file: fileURLToPath(import.meta.url), migrations: [], onError }),
-    ).rejects.toThrow();
+    const file = newFile();
+    mkdirSync(dirname(file));
+    writeFileSync(file, "no database, but a file that is long enough to be looked at as one");
+    await expect(openStore({ file, migrations: [], onError })).rejects.toThrow();
   });
 });
 

@@ -1,1 +1,2 @@
+export { freeSchema, postgresForTests, type TestPostgres } from "./postgres-server.ts";
 export { type OpenForTests, storeSuite } from "./store-suite.ts";

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import type { ServiceDeps } from "@depute/service";
@@ -29,7 +28,7 @@ export interface Sessions {
 export async function openSessions(deps: ServiceDeps, pollMs: number): Promise<Sessions> {
   const { log, clock, timers, bus, authority, stopping } = deps;
   const store = await openStore({
-    file: join(deps.dataDir, "sessions.sqlite"),
+    ...deps.storeAt("sessions"),
     migrations: SESSION_MIGRATIONS,
     onError: (err, what) => log.error({ err }, what),
   });

@@ -94,6 +94,7 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
       authority: authorityNoting(rights),
       dataDir,
       metrics: createMetrics(),
+      storeAt: (name) => ({ file: join(dataDir, `${name}.sqlite`) }),
       publicUrl: "http://127.0.0.1",
       stopping: stopping.signal,
     };

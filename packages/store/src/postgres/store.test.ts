@@ -1,0 +1,144 @@
+import { ErrorReason, ManualClock } from "@depute/core";
+import { Client } from "pg";
+import { afterAll, describe, expect, test } from "vitest";
+import { openStore } from "../index.ts";
+import { type Migration, MigrationError } from "../migrations.ts";
+import { freeSchema, postgresForTests } from "../testing/postgres-server.ts";
+import { storeSuite } from "../testing/store-suite.ts";
+
+const postgres = await postgresForTests();
+afterAll(() => postgres?.stop());
+
+const onError = () => {};
+const TABLE: Migration = { id: 1, name: "table", sql: "CREATE TABLE t (a INTEGER PRIMARY KEY) STRICT" };
+
+describe.skipIf(postgres === undefined)("Postgres", () => {
+  const url = postgres?.url ?? "";
+
+  describe("does what every store does", () =>
+    storeSuite((settings) => openStore({ postgres: url, schema: freeSchema(), ...settings }), {
+      bytes: "BYTEA",
+    }));
+
+  /** Runs one statement as an administrator. */
+  async function administer(sql: string, values: unknown[] = []): Promise<void> {
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    await client.query(sql, values);
+    await client.end();
+  }
+
+  const cut = (schema: string) =>
+    administer("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1", [
+      `depute ${schema}`,
+    ]);
+
+  test("keeps what was committed", async () => {
+    const options = { postgres: url, schema: freeSchema(), migrations: [TABLE], onError };
+    const store = await openStore(options);
+    await store.write((tx) => tx.run("INSERT INTO t VALUES (1)"));
+    await store.close();
+    const again = await openStore(options);
+    expect(await again.read((tx) => tx.all("SELECT a FROM t"))).toEqual([{ a: 1 }]);
+    await again.close();
+  });
+
+  test("compares texts by their bytes", async () => {
+    const words: Migration = { id: 1, name: "words", sql: "CREATE TABLE w (a TEXT PRIMARY KEY)" };
+    const store = await openStore({ postgres: url, schema: freeSchema(), migrations: [words], onError });
+    await store.write((tx) => tx.run("INSERT INTO w VALUES ('b'), ('B'), ('a'), ('ä'), ('_'), ('1')"));
+    const rows = await store.read((tx) => tx.all<{ a: string }>("SELECT a FROM w ORDER BY a"));
+    expect(rows.map(({ a }) => a)).toEqual(["1", "B", "_", "a", "b", "ä"]);
+    await store.close();
+  });
+
+  test("a text with a NUL character is the caller's fault", async () => {
+    const words: Migration = { id: 1, name: "words", sql: "CREATE TABLE w (a TEXT PRIMARY KEY)" };
+    const store = await openStore({ postgres: url, schema: freeSchema(), migrations: [words], onError });
+    await expect(store.write((tx) => tx.run("INSERT INTO w VALUES (?)", ["\0"]))).rejects.toMatchObject({
+      reason: ErrorReason.INVALID_REQUEST,
+    });
+    await store.close();
+  });
+
+  test("statements that a function does not wait for do not mix", async () => {
+    const store = await openStore({ postgres: url, schema: freeSchema(), migrations: [TABLE], onError });
+    const results = await store.write((tx) =>
+      Promise.allSettled([1, 2, 1, 3].map((a) => tx.run("INSERT INTO t VALUES (?)", [a]))),
+    );
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected", "fulfilled"]);
+    expect(await store.read((tx) => tx.all("SELECT a FROM t ORDER BY a"))).toEqual([
+      { a: 1 },
+      { a: 2 },
+      { a: 3 },
+    ]);
+    await store.close();
+  });
+
+  test("a broken connection fails the write that it carries, and the next one has another", async () => {
+    const schema = freeSchema();
+    const store = await openStore({ postgres: url, schema, migrations: [TABLE], onError });
+    const put = (a: number) => store.write((tx) => tx.run("INSERT INTO t VALUES (?)", [a]));
+    await put(1);
+    const carried = store.write(async (tx) => {
+      await tx.run("INSERT INTO t VALUES (2)");
+      await cut(schema);
+      await tx.run("INSERT INTO t VALUES (3)");
+    });
+    await expect(carried).rejects.toMatchObject({ reason: ErrorReason.DEPENDENCY_UNAVAILABLE });
+    await put(4);
+    expect(await store.read((tx) => tx.all("SELECT a FROM t ORDER BY a"))).toEqual([{ a: 1 }, { a: 4 }]);
+    await store.close();
+  });
+
+  test("a schema that another process has had since is given up", async () => {
+    const schema = freeSchema();
+    const options = { postgres: url, schema, migrations: [TABLE], onError };
+    const store = await openStore(options);
+    await cut(schema);
+    await (await openStore(options)).close();
+    const write = () => store.write((tx) => tx.run("INSERT INTO t VALUES (1)"));
+    await expect(write()).rejects.toMatchObject({ reason: ErrorReason.DEPENDENCY_UNAVAILABLE });
+    await expect(write()).rejects.toMatchObject({ reason: ErrorReason.DEPENDENCY_UNAVAILABLE });
+    await store.close();
+  });
+
+  test("a schema that is in use is waited for, and refused when it stays so", async () => {
+    const options = { postgres: url, schema: freeSchema(), migrations: [TABLE], onError };
+    const store = await openStore(options);
+    const timers = new ManualClock();
+    let isSettled = false;
+    const impatient = openStore({ ...options, timers }).finally(() => {
+      isSettled = true;
+    });
+    const refused = expect(impatient).rejects.toMatchObject({
+      reason: ErrorReason.DEPENDENCY_UNAVAILABLE,
+      message: expect.stringContaining("another process uses the schema"),
+    });
+    while (!isSettled) {
+      timers.advance(250);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await refused;
+    const patient = openStore(options);
+    await store.close();
+    await (await patient).close();
+  });
+
+  test.each(["CREATE TABLE v (a BIGINT); nonsense", "CREATE TABLE t (a BIGINT)"])(
+    "the migration %s fails, and nothing is remembered of it",
+    async (sql) => {
+      const options = { postgres: url, schema: freeSchema(), onError };
+      const bad = { id: 2, name: "bad", sql };
+      await expect(openStore({ ...options, migrations: [TABLE, bad] })).rejects.toThrow(MigrationError);
+      const store = await openStore({ ...options, migrations: [TABLE] });
+      expect(await store.read((tx) => tx.all("SELECT id FROM schema_migrations"))).toEqual([{ id: 1 }]);
+      await store.close();
+    },
+  );
+
+  test("a database that is not there is unavailable", async () => {
+    const options = { postgres: "postgres://depute@127.0.0.1:1/x", schema: "x", migrations: [], onError };
+    await expect(openStore(options)).rejects.toMatchObject({ reason: ErrorReason.DEPENDENCY_UNAVAILABLE });
+  });
+});

@@ -1,0 +1,108 @@
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export interface TestPostgres {
+  /** A database of the server; every schema in it is free. */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Where distributions that keep several versions beside each other put them. */
+const VERSIONED = "/usr/lib/postgresql";
+
+/**
+ * A Postgres for tests: the one that DEPUTE_POSTGRES_URL names, else the `postgres` of this machine started on a socket of its
+ * own.
+ *
+ * Without either: undefined, after saying loudly that tests are skipped.
+ *
+ * @throws Error without either, when CI=true
+ */
+export async function postgresForTests(): Promise<TestPostgres | undefined> {
+  const url = process.env.DEPUTE_POSTGRES_URL;
+  if (url) return { url, stop: async () => {} };
+  const programs = findPrograms();
+  if (programs !== undefined) return startPostgres(programs);
+  const lack = "There is no Postgres on this machine and no DEPUTE_POSTGRES_URL";
+  if (process.env.CI === "true") throw new Error(`${lack}: with CI=true its tests may not be skipped.`);
+  // biome-ignore lint/suspicious/noConsole: a skipped test has to be seen by the person who runs it
+  console.warn(`\n*** ${lack}: THE POSTGRES TESTS ARE SKIPPED. ***\n`);
+  return undefined;
+}
+
+/** A name for a schema that nobody has. */
+export function freeSchema(): string {
+  return `test_${randomUUID().replaceAll("-", "")}`;
+}
+
+/** The folder of `initdb` and `postgres`; empty where they are on the PATH. */
+function findPrograms(): string | undefined {
+  if (["initdb", "postgres"].every((name) => spawnSync(name, ["--version"]).status === 0)) return "";
+  if (!existsSync(VERSIONED)) return undefined;
+  const newest = readdirSync(VERSIONED).sort((a, b) => Number(b) - Number(a))[0];
+  const folder = join(VERSIONED, newest ?? "", "bin");
+  return existsSync(join(folder, "initdb")) ? folder : undefined;
+}
+
+async function startPostgres(programs: string): Promise<TestPostgres> {
+  const folder = mkdtempSync(join(tmpdir(), "depute-postgres-"));
+  const user = unprivileged();
+  if (user !== undefined) chownSync(folder, user.uid, user.gid);
+  const data = join(folder, "data");
+  const init = [
+    "--pgdata",
+    data,
+    "--username",
+    "depute",
+    "--auth",
+    "trust",
+    "--no-sync",
+    "--encoding",
+    "UTF8",
+  ];
+  execFileSync(join(programs, "initdb"), init, { ...user, cwd: folder, stdio: "ignore" });
+  const server = spawn(
+    join(programs, "postgres"),
+    ["-D", data, "-k", folder, "-c", "listen_addresses=", "-c", "max_connections=200", "-c", "fsync=off"],
+    { ...user, cwd: folder, stdio: ["ignore", "ignore", "pipe"] },
+  );
+  const kill = () => server.kill("SIGKILL");
+  process.once("exit", kill);
+  const stop = async () => {
+    process.off("exit", kill);
+    if (server.exitCode === null && server.signalCode === null) {
+      server.kill("SIGINT");
+      await once(server, "exit");
+    }
+    rmSync(folder, { recursive: true, force: true });
+  };
+  if (!(await isReady(server))) {
+    await stop();
+    throw new Error("postgres does not start");
+  }
+  return { url: `postgres:///postgres?host=${encodeURIComponent(folder)}&user=depute`, stop };
+}
+
+/** Postgres refuses to run as root, so root starts it as somebody who may do less. */
+function unprivileged(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const id = (flag: string) => spawnSync("id", [flag, "postgres"], { encoding: "utf8" });
+  const [uid, gid] = [id("-u"), id("-g")];
+  const isThere = uid.status === 0 && gid.status === 0;
+  return isThere ? { uid: Number(uid.stdout), gid: Number(gid.stdout) } : { uid: 65534, gid: 65534 };
+}
+
+async function isReady(server: ChildProcess): Promise<boolean> {
+  let log = "";
+  for await (const chunk of server.stderr ?? []) {
+    log += String(chunk);
+    if (log.includes("ready to accept connections")) break;
+  }
+  // Its log goes on, and would block it once the pipe is full.
+  server.stderr?.resume();
+  return log.includes("ready to accept connections");
+}
