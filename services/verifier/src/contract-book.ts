@@ -1,15 +1,14 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import type { Store } from "@depute/store";
+import { type KnownJudgement, knownJudgement } from "./checker/known-judgement.ts";
 import { WeightedLru } from "./lru.ts";
 import type { TaskContract } from "./rules/documents.ts";
-import type { Judgement } from "./rules/verify-output.ts";
 import { getContract } from "./store/contracts.ts";
 
-/** A contract, and the text by which a checker knows how it judges. */
+/** A contract, and how it judges. */
 export interface KnownContract {
   contract: TaskContract;
-  /** JSON of a Judgement; the same contract always gives the same text. */
-  judgement: string;
+  judgement: KnownJudgement;
   storeTime: number;
 }
 
@@ -42,12 +41,11 @@ export class ContractBook {
   }
 }
 
-function judgementOf({ verification, task }: TaskContract): string {
-  return JSON.stringify({ verification, outputSchema: task.outputSchema } satisfies Judgement);
+function judgementOf({ verification, task }: TaskContract): KnownJudgement {
+  return knownJudgement({ verification, outputSchema: task.outputSchema });
 }
 
-/** The text that judges by the contract's output schema alone (DelegateOS 7.3, step 2). */
-export function schemaJudgementOf({ task }: TaskContract): string {
-  const judgement: Judgement = { verification: { method: "schema_match" }, outputSchema: task.outputSchema };
-  return JSON.stringify(judgement);
+/** How the contract's output schema alone judges (DelegateOS 7.3, step 2). */
+export function schemaJudgementOf({ task }: TaskContract): KnownJudgement {
+  return knownJudgement({ verification: { method: "schema_match" }, outputSchema: task.outputSchema });
 }

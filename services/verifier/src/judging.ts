@@ -1,6 +1,7 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import { type Identity, mayActFor } from "@depute/service";
 import type { By } from "./checker/checker.ts";
+import { knownJudgement } from "./checker/known-judgement.ts";
 import type { KnownContract } from "./contract-book.ts";
 import type { WantedReview } from "./reviews.ts";
 import { CheckNotRun, type CheckResult, shorten } from "./rules/check-result.ts";
@@ -60,7 +61,7 @@ async function judgeSpec(
 ): Promise<Verdict> {
   const { contract } = subject.known;
   if (isDeterministic(spec)) {
-    const judgement = JSON.stringify({ verification: spec, outputSchema: contract.task.outputSchema });
+    const judgement = knownJudgement({ verification: spec, outputSchema: contract.task.outputSchema });
     const result = await verifier.checker.verify(judgement, subject.output, byOf(subject));
     return { result, reviewId: "", cost: 0 };
   }
