@@ -79,7 +79,7 @@ export class KeyStore {
     about: { requestId: string; digest: string; agentId: string },
   ): Promise<StoredKey> {
     const { requestId, digest } = about;
-    if (requestId.startsWith("\0")) throw invalid("request_id", "begins with a zero character");
+    if (requestId.startsWith(OWN)) throw invalid("request_id", "begins with a control character");
     return this.#options.store.write(async (tx) => {
       const before = await findKeyByRequest(tx, owner, requestId);
       if (before !== undefined && before.digest !== digest) {
@@ -191,7 +191,7 @@ export class KeyStore {
     }
     const { owner, agentId, principal } = key;
     // No caller's request id begins so: see create.
-    const successor = await this.#make(tx, { owner, agentId, requestId: `\0${key.id}`, digest: "" });
+    const successor = await this.#make(tx, { owner, agentId, requestId: `${OWN}${key.id}`, digest: "" });
     const end = { state: "replaced", successorId: successor.id, endTime: clock.now() } as const;
     await endKey(tx, key.id, end);
     const decision = { kind: "rotate_key", caller, principal, decision: "allowed" } as const;

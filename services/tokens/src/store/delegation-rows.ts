@@ -81,7 +81,7 @@ export async function findDelegations(
 export async function readChain(tx: ReadTx, chainId: string): Promise<StoredDelegation[]> {
   return tx.all<StoredDelegation>(
     `WITH RECURSIVE above (link) AS (
-       VALUES (?)
+       SELECT chain_id FROM delegations WHERE chain_id = ?
        UNION
        SELECT parent_chain_id FROM delegations JOIN above ON chain_id = link WHERE parent_chain_id <> ''
      )
