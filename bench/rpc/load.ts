@@ -1,8 +1,6 @@
-import { type ChildProcess, execFile, fork } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
-import { promisify } from "node:util";
+import { h2load } from "../h2load.ts";
 import { PING_PATH } from "./contract.ts";
 
 /** The servers that are compared; see server.ts. */
@@ -56,36 +54,13 @@ const CONNECTIONS = 4;
 const IN_FLIGHT_OF_EACH = 16;
 
 /** How many calls were answered in so many seconds, with 64 always on their way. */
-export async function load(port: number, call: Call, seconds: number): Promise<number> {
-  const folder = mkdtempSync(join(tmpdir(), "depute-bench-"));
-  try {
-    const file = join(folder, "body");
-    writeFileSync(file, call.body);
-    const args = [
-      "-D",
-      String(seconds),
-      "-c",
-      String(CONNECTIONS),
-      "-m",
-      String(IN_FLIGHT_OF_EACH),
-      "-d",
-      file,
-    ];
-    for (const header of call.headers) args.push("-H", header);
-    const { stdout } = await h2load([...args, `http://127.0.0.1:${port}${PING_PATH}`]);
-    const [, done, succeeded] = /(\d+) done, (\d+) succeeded/.exec(stdout) ?? [];
-    if (succeeded === undefined || done !== succeeded) throw new Error(`calls failed:\n${stdout}`);
-    return Number(succeeded);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}
-
-async function h2load(args: string[]): Promise<{ stdout: string }> {
-  try {
-    return await promisify(execFile)("h2load", args);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    throw new Error("h2load is not on the PATH (Debian: apt-get install nghttp2-client)");
-  }
+export function load(port: number, { headers, body }: Call, seconds: number): Promise<number> {
+  return h2load({
+    url: `http://127.0.0.1:${port}${PING_PATH}`,
+    headers,
+    body,
+    connections: CONNECTIONS,
+    inFlightOfEach: IN_FLIGHT_OF_EACH,
+    seconds,
+  });
 }

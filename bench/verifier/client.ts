@@ -31,6 +31,7 @@ export async function startVerifier() {
   const transport = createGrpcJsTransport(new URL(url).host);
   const contracts = createClient(ContractService, transport);
   return {
+    url,
     verification: createClient(VerificationService, transport),
     attestations: createClient(AttestationService, transport),
     async agree(outputSchema: TaskContract["task"]["outputSchema"], maxBudgetMicrocents = 1_000_000) {
