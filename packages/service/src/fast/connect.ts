@@ -10,7 +10,8 @@ import {
 } from "@connectrpc/connect/protocol-connect";
 import { compressionGzip } from "@connectrpc/connect-node";
 import { withReason } from "../protocol-errors.ts";
-import { type Answer, type AnswerHead, COMPRESS_MIN_BYTES, type Protocol } from "./protocol.ts";
+import { COMPRESS_MIN_BYTES } from "../rpc-handler.ts";
+import type { Answer, AnswerHead, Protocol } from "./protocol.ts";
 
 export const connectBinary = connect(true);
 export const connectJson = connect(false);

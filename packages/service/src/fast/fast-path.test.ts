@@ -309,7 +309,7 @@ describe("the fast path answers what the adapter answers", () => {
   });
 
   it("to long answers, compressed for who takes that", async () => {
-    const long = "long ".repeat(400).trim();
+    const long = "long ".repeat(2000).trim();
     const asked = { "x-ask": long };
     for (const [request, at] of [
       [

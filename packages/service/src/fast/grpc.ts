@@ -2,7 +2,8 @@ import { compressedFlag, compressionNegotiate, encodeEnvelope } from "@connectrp
 import { grpcStatusOk, parseTimeout, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { compressionGzip } from "@connectrpc/connect-node";
 import { addReason } from "../protocol-errors.ts";
-import { type Answer, COMPRESS_MIN_BYTES, type Protocol } from "./protocol.ts";
+import { COMPRESS_MIN_BYTES } from "../rpc-handler.ts";
+import type { Answer, Protocol } from "./protocol.ts";
 
 /** A flag and the message's length. */
 const PREFIX_BYTES = 5;

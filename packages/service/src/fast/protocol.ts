@@ -39,6 +39,3 @@ export interface Answer {
   readonly body: Uint8Array | undefined;
   readonly trailer: Headers | undefined;
 }
-
-/** Bytes from which on an answer is compressed for a caller that takes it; as in the adapter. */
-export const COMPRESS_MIN_BYTES = 1024;
