@@ -1,4 +1,5 @@
-import { expect, test, vi } from "vitest";
+import { ErrorReason } from "@depute/core";
+import { describe, expect, test, vi } from "vitest";
 import { GroupCommit, type WriteConnection } from "./group-commit.ts";
 
 /** A connection that only notes what it is told; `failing` maps a step to its error. */
@@ -35,9 +36,10 @@ function fakeConnection(failing: Record<string, Error> = {}) {
   return { connection, steps, failing };
 }
 
-function groupCommit(connection: WriteConnection, maxBatch = 10) {
+function groupCommit(connection: WriteConnection, maxBatch = 10, flush?: () => Promise<void>) {
   return new GroupCommit({
     connection,
+    ...(flush && { flush }),
     maxBatch,
     maxWaiting: 100,
     transactionLimitMs: 1000,
@@ -138,4 +140,73 @@ test("when the database gives the transaction up, those before the culprit are r
       ["begin", "c", "commit"],
     ].flat(),
   );
+});
+
+describe("where commits are flushed apart", () => {
+  /** Flushes that end when they are told to. */
+  function flushes(steps: string[]) {
+    const waiting: PromiseWithResolvers<void>[] = [];
+    const flush = () => {
+      steps.push("flush");
+      const one = Promise.withResolvers<void>();
+      waiting.push(one);
+      return one.promise;
+    };
+    return { flush, next: () => waiting.shift() };
+  }
+  const turns = async () => {
+    for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
+  };
+
+  test("nobody is answered before the flush, and the next batch runs meanwhile", async () => {
+    const { connection, steps } = fakeConnection();
+    const { flush, next } = flushes(steps);
+    const writes = groupCommit(connection, 10, flush);
+    const write = async (name: string) => {
+      await writes.write(async (tx) => {
+        tx.afterCommit(() => steps.push(`told of ${name}`));
+        await tx.run(name);
+      });
+    };
+    const all = [write("a")];
+    await turns();
+    all.push(write("b"), write("c"));
+    await turns();
+    all.push(write("d"));
+    await turns();
+    const statements = () => steps.filter((step) => !["begin", "savepoint", "release"].includes(step));
+    expect(statements()).toEqual(["a", "commit", "flush", "b", "c", "commit"]);
+    for (let left = 3; left > 0; left--) {
+      next()?.resolve();
+      await turns();
+    }
+    await Promise.all(all);
+    expect(statements().slice(6)).toEqual([
+      ...["told of a", "flush", "d", "commit", "told of b", "told of c", "flush", "told of d"],
+    ]);
+    expect(writes.durable).toBeUndefined();
+  });
+
+  test("one that fails is the end of writing and of reading", async () => {
+    const { connection, steps } = fakeConnection();
+    const { flush, next } = flushes(steps);
+    const writes = groupCommit(connection, 10, flush);
+    const told = vi.fn();
+    const first = writes.write(async (tx) => {
+      tx.afterCommit(told);
+      await tx.run("a");
+    });
+    await turns();
+    const read = writes.durable;
+    const second = writes.write((tx) => tx.run("b"));
+    await turns();
+    next()?.reject(new Error("no disk"));
+    const refusal = { reason: ErrorReason.DEPENDENCY_UNAVAILABLE };
+    for (const one of [first, second, read]) await expect(one).rejects.toMatchObject(refusal);
+    await expect(writes.write((tx) => tx.run("c"))).rejects.toMatchObject(refusal);
+    await expect(writes.durable).rejects.toMatchObject(refusal);
+    expect(told).not.toHaveBeenCalled();
+    expect(steps).not.toContain("c");
+    await writes.close();
+  });
 });

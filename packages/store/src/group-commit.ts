@@ -1,4 +1,4 @@
-import { systemTimers, type Timers } from "@depute/core";
+import { DeputeError, ErrorReason, systemTimers, type Timers } from "@depute/core";
 import { Lane } from "./lane.ts";
 import { capture, type Executor, runWithin, Transaction } from "./transaction.ts";
 
@@ -19,6 +19,11 @@ export interface WriteConnection extends Executor {
 
 export interface GroupCommitOptions {
   readonly connection: WriteConnection;
+  /**
+   * Makes all that was committed durable, while the connection does other things; absent where a commit is durable by
+   * itself.
+   */
+  readonly flush?: () => Promise<void>;
   readonly maxWaiting: number;
   readonly maxBatch: number;
   readonly transactionLimitMs: number;
@@ -45,11 +50,16 @@ interface Ran {
  * Functions run one after the other in one database transaction, each from a savepoint of its own, so that one which throws
  * takes only its own changes back. Nobody is answered before the one commit, which costs a flush to disk however many
  * share it; not even who failed, since an earlier function's changes, still undone by a failing commit, may be why.
+ *
+ * While one batch is flushed the next one runs. A flush that fails is the end: nobody knows what of it is on disk, so
+ * nothing is written and nothing is read any more until the database is opened again.
  */
 export class GroupCommit {
   readonly #options: GroupCommitOptions;
   readonly #timers: Timers;
   readonly #lane: Lane<Job>;
+  #flushing: Promise<void> | undefined;
+  #broken: Error | undefined;
 
   constructor(options: GroupCommitOptions) {
     this.#options = options;
@@ -69,8 +79,14 @@ export class GroupCommit {
     });
   }
 
-  close(): Promise<void> {
-    return this.#lane.close();
+  /** Settles when all that was committed so far is durable; undefined when it is. */
+  get durable(): Promise<void> | undefined {
+    return this.#broken === undefined ? this.#flushing : Promise.reject(this.#broken);
+  }
+
+  async close(): Promise<void> {
+    await this.#lane.close();
+    await this.#flushing?.catch(() => {});
   }
 
   async #commitSome(next: () => Job | undefined): Promise<void> {
@@ -78,6 +94,7 @@ export class GroupCommit {
     const taken: Job[] = [];
     const ran: Ran[] = [];
     try {
+      if (this.#broken !== undefined) throw this.#broken;
       await connection.begin();
       for (let job = next(); job !== undefined; job = taken.length < maxBatch ? next() : undefined) {
         taken.push(job);
@@ -91,6 +108,39 @@ export class GroupCommit {
       for (const job of taken) job.reject(error);
       return;
     }
+    if (this.#options.flush === undefined) return this.#settle(ran);
+    const before = this.#flushing;
+    const flushing = this.#flush(ran, before);
+    this.#flushing = flushing;
+    const done = () => {
+      if (this.#flushing === flushing) this.#flushing = undefined;
+    };
+    flushing.then(done, done);
+    // One is flushed while the next one runs. With more under way, each would be of fewer.
+    await before?.catch(() => {});
+  }
+
+  /** Flushes a batch after the one before it, and settles it. */
+  async #flush(ran: readonly Ran[], before: Promise<void> | undefined): Promise<void> {
+    try {
+      await before;
+      await this.#options.flush?.();
+    } catch (error) {
+      if (this.#broken === undefined) {
+        const message = "a flush to disk failed; the database has to be opened again";
+        this.#broken = new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, message, {
+          metadata: { service: "store" },
+          cause: error,
+        });
+        this.#options.onError(error, "a flush to disk failed: nothing is written any more");
+      }
+      for (const { job } of ran) job.reject(this.#broken);
+      throw this.#broken;
+    }
+    this.#settle(ran);
+  }
+
+  #settle(ran: readonly Ran[]): void {
     for (const { settle, hooks } of ran) {
       for (const hook of hooks) this.#call(hook);
       settle();

@@ -16,6 +16,7 @@ const NOT_FOR_FUNCTIONS = /^\s*(begin|commit|end|rollback|savepoint|release|prag
 export class SqliteConnection implements WriteConnection {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
+  readonly #controls = new Map<string, StatementSync>();
 
   constructor(path: string, options: { readOnly: boolean }) {
     this.#database = new DatabaseSync(path, {
@@ -54,34 +55,57 @@ export class SqliteConnection implements WriteConnection {
     }
   }
 
+  beginRead(): void {
+    this.#control("BEGIN");
+  }
+
+  endRead(): void {
+    if (this.isInTransaction) this.#control("COMMIT");
+  }
+
   async begin(): Promise<void> {
     // Takes the write lock now: a later upgrade could fail half way.
-    this.exec("BEGIN IMMEDIATE");
+    this.#control("BEGIN IMMEDIATE");
   }
 
   async commit(): Promise<void> {
-    this.exec("COMMIT");
+    this.#control("COMMIT");
   }
 
   async rollback(): Promise<void> {
-    this.exec("ROLLBACK");
+    this.#control("ROLLBACK");
   }
 
   async savepoint(): Promise<void> {
-    this.exec("SAVEPOINT fn");
+    this.#control("SAVEPOINT fn");
   }
 
   async release(): Promise<void> {
-    this.exec("RELEASE fn");
+    this.#control("RELEASE fn");
   }
 
   async rollbackToSavepoint(): Promise<void> {
-    this.exec("ROLLBACK TO fn; RELEASE fn");
+    this.#control("ROLLBACK TO fn");
+    this.#control("RELEASE fn");
   }
 
   close(): void {
     this.#statements.clear();
+    this.#controls.clear();
     this.#database.close();
+  }
+
+  #control(sql: string): void {
+    let statement = this.#controls.get(sql);
+    try {
+      if (statement === undefined) {
+        statement = this.#database.prepare(sql);
+        this.#controls.set(sql, statement);
+      }
+      statement.run();
+    } catch (error) {
+      throw fromSqliteError(error);
+    }
   }
 
   #do<T>(sql: string, use: (statement: StatementSync) => T): T {

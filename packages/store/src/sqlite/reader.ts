@@ -11,10 +11,15 @@ export interface ReaderOptions {
   readonly connection: SqliteConnection;
   readonly maxWaiting: number;
   readonly transactionLimitMs: number;
+  /** Settles when all that can be read is durable; undefined when it is. */
+  readonly durable: () => Promise<void> | undefined;
   readonly timers?: Timers | undefined;
 }
 
-/** Reads on a connection of their own: each sees what is committed when it begins, and no write waits for it. */
+/**
+ * Reads on a connection of their own: each sees what is committed when it begins, and no write waits for it. What was read
+ * is given out once it is durable, so that nobody is told of what a failing machine takes back.
+ */
 export class Reader {
   readonly #options: ReaderOptions;
   readonly #timers: Timers;
@@ -37,7 +42,16 @@ export class Reader {
   async read<T>(fn: (tx: ReadTx) => Promise<T>): Promise<T> {
     const captured = capture(fn);
     return new Promise<T>((resolve, reject) => {
-      this.#lane.push(() => this.#run(captured).then(resolve, reject));
+      this.#lane.push(async () => {
+        const settle = await this.#run(captured).then(
+          (value) => () => resolve(value),
+          (error: unknown) => () => reject(error),
+        );
+        const durable = this.#options.durable();
+        if (durable === undefined) settle();
+        // The next one does not wait for it.
+        else durable.then(settle, reject);
+      });
     });
   }
 
@@ -47,11 +61,11 @@ export class Reader {
 
   async #run<T>(fn: (tx: Transaction) => Promise<T>): Promise<T> {
     const { connection, transactionLimitMs } = this.#options;
-    connection.exec("BEGIN");
+    connection.beginRead();
     try {
       return await runWithin(fn, new Transaction(connection), transactionLimitMs, this.#timers);
     } finally {
-      if (connection.isInTransaction) connection.exec("COMMIT");
+      connection.endRead();
     }
   }
 }

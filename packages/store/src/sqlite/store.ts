@@ -5,6 +5,7 @@ import type { StoreOptions } from "../open.ts";
 import type { ReadTx, Store, WriteTx } from "../store.ts";
 import { SqliteConnection } from "./connection.ts";
 import { lockDatabase } from "./lock.ts";
+import { LogFlusher } from "./log-flusher.ts";
 import { migrate } from "./migrate.ts";
 import { Reader } from "./reader.ts";
 
@@ -13,6 +14,12 @@ type Settings = Pick<StoreOptions, "onError" | "timers"> & {
   readonly maxBatch: number;
   readonly transactionLimitMs: number;
 };
+
+/** Pages of the log that are gathered before they are folded into the file: one that changes often is written once. */
+const CHECKPOINT_PAGES = 4_000;
+/** Pages held in memory, filled as they are used. SQLite's own 2 MiB do not hold the upper levels of large tables. */
+const WRITER_CACHE_KIB = 32 * 1024;
+const READER_CACHE_KIB = 16 * 1024;
 
 /** Opens a file: one connection that writes, and one that reads. */
 export async function openSqliteFile(
@@ -29,16 +36,22 @@ export async function openSqliteFile(
     writing = new SqliteConnection(file, { readOnly: false });
     const connection = writing;
     writing.exec("PRAGMA journal_mode = WAL");
-    // A commit is on disk when it returns. (NORMAL could lose the last ones when the machine fails.)
-    writing.exec("PRAGMA synchronous = FULL");
+    // Checkpoints are flushed by SQLite. Commits are flushed by GroupCommit, before anybody is told of them: SQLite itself
+    // (FULL) would stop the event loop for it.
+    writing.exec("PRAGMA synchronous = NORMAL");
     writing.exec(`PRAGMA journal_size_limit = ${64 * 1024 * 1024}`);
+    writing.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+    writing.exec(`PRAGMA cache_size = -${WRITER_CACHE_KIB}`);
     migrate(writing, migrations);
     const reading = new SqliteConnection(file, { readOnly: true });
-    const writer = new GroupCommit({ connection, ...settings });
-    const reader = new Reader({ connection: reading, ...settings });
+    reading.exec(`PRAGMA cache_size = -${READER_CACHE_KIB}`);
+    const log = new LogFlusher(file);
+    const writer = new GroupCommit({ connection, flush: () => log.flush(), ...settings });
+    const reader = new Reader({ connection: reading, durable: () => writer.durable, ...settings });
     let closed: Promise<void> | undefined;
     const close = async () => {
       await Promise.all([reader.close(), writer.close()]);
+      log.close();
       reading.close();
       // The last connection to close folds the log into the file, so it has to be the one that may write.
       connection.close();
