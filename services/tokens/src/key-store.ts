@@ -27,6 +27,8 @@ import { requestIdReused } from "./store/mint-requests.ts";
 
 const ROTATE_EVERY_MS = 60_000;
 const ROTATED_AT_ONCE = 100;
+/** How the request ids begin that the service gives itself, and nobody else may. */
+const OWN = "\u0001";
 
 interface KeyStoreOptions {
   engine: CryptoEngine;
