@@ -4,7 +4,7 @@ import type { DelegationRecord } from "@depute/contracts/depute/tokens/v1/delega
 import { DeputeError, ErrorReason, fromTimestamp } from "@depute/core";
 import { parseToken, type RevocationView, revocationIds, type SerializedDCT, SJT_FORMAT } from "@depute/dct";
 import { fromConnectError, ownOptions } from "@depute/service";
-import { type CollectedNode, createBreath } from "./attestation-tree.ts";
+import type { Breath, CollectedNode } from "./attestation-tree.ts";
 import { CURSOR } from "./revocation-follower.ts";
 import { type AuthorityContext, type RecordedDelegation, speaksForItself } from "./rules/signer-authority.ts";
 import { readCursor } from "./store/cursors.ts";
@@ -29,11 +29,11 @@ export async function loadAuthority(
   nodes: readonly CollectedNode[],
   messages: readonly TokenMessage[],
   context: HandlerContext,
+  breathe: Breath,
 ): Promise<AuthorityContext> {
   const { store, engine, keypair } = verifier;
   const tokens = new Map<string, SerializedDCT>();
   const blocks = new Set<string>();
-  const breathe = createBreath();
   for (const { token } of messages) {
     const parsed = parseToken({ token, format: SJT_FORMAT });
     if (!parsed.ok) continue;

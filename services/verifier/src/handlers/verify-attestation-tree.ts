@@ -55,11 +55,11 @@ export async function verifyAttestationTree(
   const identity = await verifier.authority.identify(context);
   const by = byOf({ identity, signal: context.signal });
   const rootOutput = request.output === undefined ? undefined : readValue(request.output, "output").value;
-  const nodes = await collectTree(verifier, request.id);
-  const known = await loadAuthority(verifier, nodes, request.tokens, context);
+  const breathe = createBreath();
+  const nodes = await collectTree(verifier, request.id, breathe);
+  const known = await loadAuthority(verifier, nodes, request.tokens, context, breathe);
   const vouched = vouchedFor(verifier, nodes);
   const totals = totalsOf(nodes);
-  const breathe = createBreath();
   const verifyNode = async ({ attestation, storeTime, depth }: CollectedNode, given: unknown) => {
     const { contract, judgement } = await verifier.contracts.get(attestation.contractId);
     const budget = contract.constraints.maxBudgetMicrocents;
@@ -89,6 +89,7 @@ export async function verifyAttestationTree(
       await breathe();
     }
     answers.push(...(await Promise.all(some)));
+    await breathe();
   }
   return { valid: answers.every((node) => node.passed), nodes: answers };
 }
