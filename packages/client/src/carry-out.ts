@@ -157,15 +157,15 @@ class Run {
       saved: checkpoint && toJson(ValueSchema, checkpoint),
       contexts,
       answers: [...this.#answers],
-      progress: async (processed, total, message = "") => {
+      progress: async (processed, total, message = "", requestId = crypto.randomUUID()) => {
         signal.throwIfAborted();
-        const report = { lease, progress: { processed, total, message }, requestId: crypto.randomUUID() };
+        const report = { lease, progress: { processed, total, message }, requestId };
         await this.end(() => calls.reportProgress(report));
       },
-      partial: async (output, level = "compact") => {
+      partial: async (output, level = "compact", requestId = crypto.randomUUID()) => {
         signal.throwIfAborted();
         const value = fromJson(ValueSchema, output);
-        const report = { lease, output: value, resolvedLevel: level, requestId: crypto.randomUUID() };
+        const report = { lease, output: value, resolvedLevel: level, requestId };
         await this.end(() => calls.reportPartial(report));
       },
       checkpoint: async (state) => {

@@ -1,3 +1,4 @@
+export { carryOut, Released, type WorkAtHand } from "./carry-out.ts";
 export { clientsOver, connectTo, type DeputeClients, SERVICES } from "./clients.ts";
 export { type Holder, holderHeaders, holderInterceptor } from "./holder.ts";
 export { type Work, type WorkContext, WorkFailure, type WorkResult, WorkSuspension } from "./work.ts";

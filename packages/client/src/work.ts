@@ -9,10 +9,10 @@ export interface WorkContext {
   readonly workerToken: string;
   /** Aborts when the task was called off or the lease is lost: stop, nothing more is accepted. */
   readonly signal: AbortSignal;
-  /** Says how far the work has come. */
-  progress(processed: number, total: number, message?: string): Promise<void>;
-  /** Gives a preliminary result. */
-  partial(output: JsonValue, level?: "minimal" | "compact" | "full"): Promise<void>;
+  /** Says how far the work has come. Under the same `reportId` it counts once, however often the attempt says it. */
+  progress(processed: number, total: number, message?: string, reportId?: string): Promise<void>;
+  /** Gives a preliminary result; once under the same `reportId`, as `progress`. */
+  partial(output: JsonValue, level?: "minimal" | "compact" | "full", reportId?: string): Promise<void>;
   /** What an earlier attempt saved last; undefined where none did. */
   readonly saved: JsonValue | undefined;
   /** The shared contexts that came along, with their data. */

@@ -1,1 +1,1 @@
-export { createGrpcJsTransport } from "./transport.ts";
+export { createGrpcJsTransport, type GrpcJsOptions } from "./transport.ts";

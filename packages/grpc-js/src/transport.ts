@@ -11,17 +11,26 @@ import { runStreamingCall, runUnaryCall } from "@connectrpc/connect/protocol";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import * as grpc from "@grpc/grpc-js";
 
+export interface GrpcJsOptions {
+  readonly interceptors?: Interceptor[];
+  /** Whether the connection is TLS, with the system's roots. */
+  readonly isSecure?: boolean;
+  /** grpc-js's own options of the channel, by their names. */
+  readonly channel?: Readonly<Record<string, string | number>>;
+}
+
 /**
  * A foreign client behind the interface of Connect's transports: calls go through @grpc/grpc-js, which shares no code
  * with what serves them. Descriptors are all that it needs.
  *
- * @param address `host:port`
+ * @param address `host:port`, or another target that grpc-js knows
  */
 export function createGrpcJsTransport(
   address: string,
-  { interceptors = [] }: { interceptors?: Interceptor[] } = {},
+  { interceptors = [], isSecure = false, channel = {} }: GrpcJsOptions = {},
 ): Transport & { close(): void } {
-  const client = new grpc.Client(address, grpc.credentials.createInsecure());
+  const credentials = isSecure ? grpc.credentials.createSsl() : grpc.credentials.createInsecure();
+  const client = new grpc.Client(address, credentials, { ...channel });
   return {
     close: () => client.close(),
     unary(method, signal, timeoutMs, header, input, contextValues) {
