@@ -191,6 +191,12 @@ describe("nekte.v1.Nekte as it was published", () => {
       }
     }
     expect(events).toEqual(["statusChange", "statusChange", "progress", "complete"]);
+    const rest: (bigint | undefined)[] = [];
+    const again = { task: { id: "g1", desc: "x", timeoutMs: 20_000 }, context };
+    for await (const { sequence } of nekte().delegate(again, { headers: { "last-event-id": "3" } })) {
+      rest.push(sequence);
+    }
+    expect(rest).toEqual([4n, 5n]);
     const status = await nekte().taskStatus({ taskId: "g1" });
     expect(status).toMatchObject({
       taskId: "g1",

@@ -7,7 +7,7 @@ import {
   MultiLevelResultSchema,
   type TokenBudget,
 } from "@depute/contracts/nekte/v1/nekte_pb";
-import { ErrorReason, fromTimestamp } from "@depute/core";
+import { ErrorReason, fromTimestamp, invalid } from "@depute/core";
 import { encode } from "@depute/wire";
 import { refusalIn } from "../../src/fault.ts";
 import type { SseEvent } from "../../src/sse.ts";
@@ -165,6 +165,13 @@ export function toBytes(value: JsonValue): Uint8Array<ArrayBuffer> {
 }
 
 const FIELDS = new Map(DelegateEventSchema.oneofs[0]?.fields.map((field) => [field.localName, field]));
+
+/** The sequence after which a stream is taken up again; 0 for all of it. @throws DeputeError INVALID_REQUEST */
+export function readLastEventId(lastEventId: string | null | undefined): bigint {
+  if (lastEventId === undefined || lastEventId === null || lastEventId === "") return 0n;
+  if (!/^\d{1,15}$/.test(lastEventId)) throw invalid("Last-Event-ID", "is not an id of this stream");
+  return BigInt(lastEventId);
+}
 
 /** A NEKTE event as a server-sent one: its name is the oneof member's, its data the member. */
 export function toSse({ event }: DelegateEvent, sequence: bigint | undefined): SseEvent {

@@ -21,7 +21,7 @@ import {
   VerifyResultSchema,
   VersionMismatchSchema,
 } from "@depute/contracts/nekte/v1/nekte_pb";
-import { DeputeError, ErrorReason, formatTime, fromTimestamp, invalid, isObject } from "@depute/core";
+import { DeputeError, ErrorReason, formatTime, fromTimestamp, isObject } from "@depute/core";
 import { type HttpRoute, ownHeaders, sendJson, sendText } from "@depute/service";
 import { encode } from "@depute/wire";
 import { refusalIn, WireFault } from "../../src/fault.ts";
@@ -31,7 +31,7 @@ import { type WireCall, wireCall } from "../../src/wire-call.ts";
 import { toListed } from "./discover.ts";
 import { agentCard, PLATFORM_AGENT } from "./documents.ts";
 import { NEKTE_ERRORS } from "./errors.ts";
-import { toError, toSse } from "./events.ts";
+import { readLastEventId, toError, toSse } from "./events.ts";
 import { GUIDES, type Topic } from "./guide.ts";
 import type { NekteMethods } from "./methods.ts";
 import { stateOfTask } from "./states.ts";
@@ -93,7 +93,7 @@ function endpoint({ methods, epochMs }: NekteOptions, agentId: string): JsonRpcE
 
     async "nekte.delegate"(params, call) {
       try {
-        const after = readLastEventId(call);
+        const after = readLastEventId(call.lastEventId);
         const request = readParams(DelegateRequestSchema, params);
         return new EventStream(toEvents(await methods.delegate(agentId, request, after, call)));
       } catch (thrown) {
@@ -191,13 +191,6 @@ function outdated(schema: CapabilityFull): WireFault {
   });
   const data = create(VersionMismatchSchema, { currentHash: schema.h, schema });
   return new WireFault(refusal, encode(VersionMismatchSchema, data));
-}
-
-/** The sequence in `Last-Event-ID`; 0 without one. @throws DeputeError INVALID_REQUEST */
-function readLastEventId({ lastEventId }: WireCall): bigint {
-  if (lastEventId === undefined || lastEventId === "") return 0n;
-  if (!/^\d{1,15}$/.test(lastEventId)) throw invalid("Last-Event-ID", "is not an id of this stream");
-  return BigInt(lastEventId);
 }
 
 function time<Name extends "createdAt" | "updatedAt">(

@@ -5,7 +5,7 @@ import { encode } from "@depute/wire";
 import { rpcCall } from "../../src/wire-call.ts";
 import { PLATFORM_AGENT } from "./documents.ts";
 import { NEKTE, withCode } from "./errors.ts";
-import { toBytes } from "./events.ts";
+import { readLastEventId, toBytes } from "./events.ts";
 import type { NekteMethods } from "./methods.ts";
 import { stateOfTask } from "./states.ts";
 
@@ -45,8 +45,14 @@ export function nekteService(methods: NekteMethods, clock: Clock): ServiceImpl<t
     },
 
     async *delegate(request, context: HandlerContext) {
-      const told = await coded(methods.delegate(agentOf(context), request, 0n, rpcCall(context, clock)));
-      for await (const { event } of told) yield withEveryLevel(event);
+      const begin = async () => {
+        const after = readLastEventId(context.requestHeader.get("last-event-id"));
+        return methods.delegate(agentOf(context), request, after, rpcCall(context, clock));
+      };
+      const told = await coded(begin());
+      for await (const { event, sequence } of told) {
+        yield { ...withEveryLevel(event), ...(sequence === undefined ? {} : { sequence }) };
+      }
     },
 
     async context(request, context) {
