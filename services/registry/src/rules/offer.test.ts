@@ -1,7 +1,6 @@
 import { clone } from "@bufbuild/protobuf";
 import { type Offer, OfferSchema, PricingModel } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import type { DeputeError } from "@depute/core";
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { sha256Hex } from "../sha256.ts";
 import { offerOf } from "../testing/offer.ts";

@@ -5,6 +5,7 @@ import {
   VerificationResultSchema,
 } from "@depute/contracts/agenta/delegation/v0/verification_result_pb";
 import {
+  type CheckArtifactsRequest,
   type CheckResultHashRequest,
   type GetArtifactRequest,
   type ListVerificationResultsRequest,
@@ -96,6 +97,12 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
       return { content: found.content, mediaType: found.mediaType };
     },
 
+    async checkArtifacts({ artifacts }: CheckArtifactsRequest, context: HandlerContext) {
+      await authority.identify(context);
+      const pieces = await judged(artifacts.map((piece, i) => ({ piece, field: `artifacts[${i}]` })));
+      return { artifacts: pieces.map(toChecked) };
+    },
+
     async submitVerificationResult(request: SubmitVerificationResultRequest, context: HandlerContext) {
       const { local } = await authority.identify(context);
       if (!local) {
@@ -138,11 +145,7 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
         return added;
       });
       return {
-        artifacts: pieces.map(({ artifactType, uri, verdict }) => ({
-          artifactType,
-          uri: uri.slice(0, 256).toWellFormed(),
-          verdict: VERDICTS[verdict],
-        })),
+        artifacts: pieces.map(toChecked),
         logIndex: BigInt(row.logIndex),
         recordTime: toTimestamp(row.recordTime),
       };
@@ -161,6 +164,10 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
       return { hash, matches: given !== "" && hashMatches(hash, given) };
     },
   };
+}
+
+function toChecked({ artifactType, uri, verdict }: JudgedPiece) {
+  return { artifactType, uri: uri.slice(0, 256).toWellFormed(), verdict: VERDICTS[verdict] };
 }
 
 function hashOf(sha256: (data: Uint8Array) => Uint8Array, value: unknown): string {
