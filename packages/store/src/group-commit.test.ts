@@ -61,6 +61,28 @@ test("writes of one turn share a commit, and are answered after it", async () =>
   ]);
 });
 
+test("what is written when a function has run joins its commit; nothing is when it failed", async () => {
+  const { connection, steps } = fakeConnection();
+  const writes = groupCommit(connection);
+  const more: Promise<unknown>[] = [];
+  const write = (sql: string) =>
+    writes.write(async (tx) => {
+      tx.afterRun(() => more.push(writes.write((later) => later.run(`after ${sql}`))));
+      await tx.run(sql);
+    });
+  await Promise.allSettled([write("a"), writes.write((tx) => tx.run("b"))]);
+  await Promise.all(more);
+  expect(steps.filter((step) => step !== "savepoint" && step !== "release")).toEqual([
+    ...["begin", "a", "b", "after a", "commit"],
+  ]);
+  const failing = writes.write(async (tx) => {
+    tx.afterRun(() => steps.push("told"));
+    throw new Error("no");
+  });
+  await expect(failing).rejects.toThrow("no");
+  expect(steps).not.toContain("told");
+});
+
 test("a batch ends at its bound", async () => {
   const { connection, steps } = fakeConnection();
   const writes = groupCommit(connection, 2);

@@ -155,6 +155,7 @@ export class GroupCommit {
     try {
       const value = await runWithin(job.fn, tx, transactionLimitMs, this.#timers);
       await connection.release();
+      for (const hook of tx.ownHooks) this.#call(hook);
       return { job, settle: () => job.resolve(value), hooks: tx.hooks };
     } catch (error) {
       if (!connection.isInTransaction) throw error;
@@ -167,7 +168,7 @@ export class GroupCommit {
     try {
       hook();
     } catch (error) {
-      this.#options.onError(error, "a hook after a commit threw");
+      this.#options.onError(error, "a hook of a transaction threw");
     }
   }
 

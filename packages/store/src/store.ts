@@ -27,6 +27,11 @@ export interface WriteTx extends ReadTx {
   afterCommit(hook: () => void): void;
 }
 
+  /**
+   * Runs `hook` when `fn` has succeeded, before its changes are durable: what the hook has written may join the same
+   * commit. What `fn` changed may still be undone, together with that.
+   */
+  afterRun(hook: () => void): void;
 /**
  * SQL behind one interface, so that SQLite can be exchanged for Postgres: statements keep to what both understand.
  *

@@ -16,6 +16,7 @@ export class Transaction implements WriteTx {
   readonly #executor: Executor;
   readonly #hooks: (() => void)[] = [];
   #over = false;
+  readonly #ownHooks: (() => void)[] = [];
 
   constructor(executor: Executor) {
     this.#executor = executor;
@@ -35,6 +36,11 @@ export class Transaction implements WriteTx {
 
   async all<T>(sql: string, params: readonly SqlValue[] = []): Promise<T[]> {
     return this.#use().all<T>(sql, params);
+  /** What is to be called once the function has succeeded. */
+  get ownHooks(): readonly (() => void)[] {
+    return this.#ownHooks;
+  }
+
   }
 
   async get<T>(sql: string, params: readonly SqlValue[] = []): Promise<T | undefined> {
@@ -55,6 +61,11 @@ export class Transaction implements WriteTx {
     return this.#executor;
   }
 }
+
+  afterRun(hook: () => void): void {
+    this.#use();
+    this.#ownHooks.push(hook);
+  }
 
 const current = new AsyncLocalStorage<Transaction>();
 
