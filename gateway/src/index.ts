@@ -1,8 +1,12 @@
+import { createClient } from "@connectrpc/connect";
+import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
 import { defineService, SERVICES } from "@depute/service";
 import { agentaRoutes, compileAgenta } from "../wires/agenta/index.ts";
 import { aspRoutes } from "../wires/asp/index.ts";
+import { capRoutes } from "../wires/cap/index.ts";
 import { delegateosRoutes } from "../wires/delegateos/index.ts";
+import { logRoutes } from "../wires/log/index.ts";
 import { mcpWire, readMcpConfig } from "../wires/mcp/index.ts";
 import { nekteRoutes } from "../wires/nekte/index.ts";
 import { NekteMethods } from "../wires/nekte/methods.ts";
@@ -51,6 +55,8 @@ export const gateway = defineService({
         ...nekteRoutes({ methods, deps: wire, epochMs: settings.nekteEpochMs, auth }),
         ...delegateosRoutes(clients, wire),
         ...aspRoutes(clients, wire),
+        ...capRoutes(clients, wire),
+        ...logRoutes(createClient(LogService, deps.connect("verifier")), wire),
         ...agentaRoutes(),
         ...mcp.http,
       ],

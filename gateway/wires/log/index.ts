@@ -1,0 +1,32 @@
+import type { Client } from "@connectrpc/connect";
+import type { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
+import { type HttpRequest, type HttpResponse, type HttpRoute, ownHeaders } from "@depute/service";
+import type { WireDeps } from "../../src/json-rpc-route.ts";
+import { wireCall } from "../../src/wire-call.ts";
+import { sendCacheable } from "./caching.ts";
+import { type Answer, LogMethods, type LogRequest } from "./methods.ts";
+
+/**
+ * The transparency log as JSON documents over plain HTTP, for monitors and caches: everybody may read it, credentials or
+ * not, since a leaf holds a digest and nothing else of what it is about.
+ */
+export function logRoutes(log: Client<typeof LogService>, deps: Pick<WireDeps, "publicUrl">): HttpRoute[] {
+  const methods = new LogMethods(log);
+  const route = (path: string, answer: (request: LogRequest) => Promise<Answer>): HttpRoute => ({
+    methods: ["GET", "HEAD"],
+    path,
+    async handle(request: HttpRequest, response: HttpResponse, parameters) {
+      const { signal, requestId } = wireCall(request, response, deps.publicUrl);
+      const query = new URLSearchParams(request.url?.split("?").slice(1).join("?"));
+      const options = { signal, headers: ownHeaders(requestId) };
+      sendCacheable(request, response, await answer({ query, parameters, options }));
+    },
+  });
+  return [
+    route("/log/head", (request) => methods.head(request)),
+    route("/log/entries", (request) => methods.entries(request)),
+    route("/log/entries/{index}", (request) => methods.entry(request)),
+    route("/log/proofs/inclusion", (request) => methods.inclusion(request)),
+    route("/log/proofs/consistency", (request) => methods.consistency(request)),
+  ];
+}

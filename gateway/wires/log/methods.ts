@@ -1,0 +1,137 @@
+import type { CallOptions, Client } from "@connectrpc/connect";
+import type {
+  GetInclusionProofRequest,
+  LogService,
+} from "@depute/contracts/depute/verifier/v1/log_service_pb";
+import { DeputeError, decodeBase64Url, ErrorReason, invalid } from "@depute/core";
+import type { PathParameters } from "@depute/service";
+import { entryDocument, hashDocument, headDocument } from "./documents.ts";
+
+/** What a method is asked. */
+export interface LogRequest {
+  readonly query: URLSearchParams;
+  readonly parameters: PathParameters;
+  readonly options: CallOptions;
+}
+
+export interface Answer {
+  readonly body: unknown;
+  /** Whether the same request always has this answer. */
+  readonly immutable: boolean;
+}
+
+const MAX_INDEX = 2 ** 40;
+const MAX_COUNT = 1000;
+const DEFAULT_COUNT = 100;
+
+type Subject = Exclude<GetInclusionProofRequest["subject"], { case: undefined }>;
+
+/**
+ * What the log's addresses answer. A proof is for the size that is asked for; without one it is for the present size,
+ * and the signed head of it comes along.
+ *
+ * Each throws DeputeError INVALID_REQUEST for parameters that are none, and ConnectErrors of LogService.
+ */
+export class LogMethods {
+  readonly #log: Client<typeof LogService>;
+
+  constructor(log: Client<typeof LogService>) {
+    this.#log = log;
+  }
+
+  /** The present state, signed. */
+  async head({ options }: LogRequest): Promise<Answer> {
+    const { head } = await this.#log.getLogHead({}, options);
+    return { body: headDocument(head), immutable: false };
+  }
+
+  /** Leaves in order: `first` (0), `count` (100, at most 1,000). A full page never changes. */
+  async entries({ query, options }: LogRequest): Promise<Answer> {
+    const first = numberIn(query, "first", MAX_INDEX) ?? 0;
+    const count = numberIn(query, "count", MAX_COUNT) ?? DEFAULT_COUNT;
+    if (count === 0) throw invalid("count", `1 to ${MAX_COUNT} is needed`);
+    const { entries } = await this.#log.listLogEntries(
+      { firstIndex: BigInt(first), pageSize: count },
+      options,
+    );
+    return { body: { entries: entries.map(entryDocument) }, immutable: entries.length === count };
+  }
+
+  /** One leaf. */
+  async entry({ parameters, options }: LogRequest): Promise<Answer> {
+    const index = readNumber("index", parameters.index ?? "", MAX_INDEX);
+    const { entries } = await this.#log.listLogEntries({ firstIndex: BigInt(index), pageSize: 1 }, options);
+    const [entry] = entries;
+    if (entry === undefined) {
+      throw new DeputeError(ErrorReason.LOG_ENTRY_NOT_FOUND, "the log has no such leaf", {
+        metadata: { index: String(index) },
+      });
+    }
+    return { body: entryDocument(entry), immutable: true };
+  }
+
+  /** Proves that a leaf (`index`, `digest` in base64url, or `attestation`) is in the tree of `tree_size` leaves. */
+  async inclusion({ query, options }: LogRequest): Promise<Answer> {
+    const size = numberIn(query, "tree_size", MAX_INDEX);
+    const proof = await this.#log.getInclusionProof(
+      { subject: subjectIn(query), treeSize: BigInt(size ?? 0) },
+      options,
+    );
+    if (proof.entry === undefined) throw new Error("a proof came without its leaf");
+    const body = {
+      entry: entryDocument(proof.entry),
+      treeSize: Number(proof.treeSize),
+      hashes: proof.hashes.map(hashDocument),
+      ...(proof.head !== undefined && { head: headDocument(proof.head) }),
+    };
+    return { body, immutable: isNamed(size) };
+  }
+
+  /** Proves that the tree of `first` leaves is the beginning of that of `second`. */
+  async consistency({ query, options }: LogRequest): Promise<Answer> {
+    const first = numberIn(query, "first", MAX_INDEX);
+    if (first === undefined) throw invalid("first", "is needed");
+    const second = numberIn(query, "second", MAX_INDEX);
+    const proof = await this.#log.getConsistencyProof(
+      { firstSize: BigInt(first), secondSize: BigInt(second ?? 0) },
+      options,
+    );
+    const body = {
+      first,
+      second: Number(proof.secondSize),
+      hashes: proof.hashes.map(hashDocument),
+      ...(proof.head !== undefined && { head: headDocument(proof.head) }),
+    };
+    return { body, immutable: isNamed(second) };
+  }
+}
+
+/** 0 stands for the present size, which changes. */
+function isNamed(size: number | undefined): boolean {
+  return size !== undefined && size !== 0;
+}
+
+function subjectIn(query: URLSearchParams): Subject {
+  const named = ["index", "digest", "attestation"].filter((name) => query.has(name));
+  if (named.length !== 1) throw invalid("index", "one of index, digest and attestation is needed");
+  const index = numberIn(query, "index", MAX_INDEX - 1);
+  if (index !== undefined) return { case: "index", value: BigInt(index) };
+  const id = query.get("attestation");
+  if (id !== null) return { case: "attestationId", value: id };
+  const digest = decodeBase64Url(query.get("digest") ?? "");
+  if (digest?.length !== 32) throw invalid("digest", "32 bytes in base64url without padding are needed");
+  return { case: "digest", value: digest };
+}
+
+function numberIn(query: URLSearchParams, name: string, max: number): number | undefined {
+  const texts = query.getAll(name);
+  if (texts.length > 1) throw invalid(name, "is given more than once");
+  return texts[0] === undefined ? undefined : readNumber(name, texts[0], max);
+}
+
+function readNumber(name: string, text: string, max: number): number {
+  const number = Number(text);
+  if (!/^\d{1,13}$/.test(text) || number > max)
+    throw invalid(name, `a whole number from 0 to ${max} is needed`);
+  return number;
+}
