@@ -5,6 +5,7 @@ import { defineService, SERVICES } from "@depute/service";
 import { agentaRoutes, compileAgenta } from "../wires/agenta/index.ts";
 import { aspRoutes } from "../wires/asp/index.ts";
 import { capRoutes } from "../wires/cap/index.ts";
+import { capRoutes } from "../wires/cap/index.ts";
 import { delegateosRoutes } from "../wires/delegateos/index.ts";
 import { logRoutes } from "../wires/log/index.ts";
 import { mcpWire, readMcpConfig } from "../wires/mcp/index.ts";
@@ -55,6 +56,7 @@ export const gateway = defineService({
         ...nekteRoutes({ methods, deps: wire, epochMs: settings.nekteEpochMs, auth }),
         ...delegateosRoutes(clients, wire),
         ...aspRoutes(clients, wire),
+        ...capRoutes(clients, wire),
         ...capRoutes(clients, wire),
         ...logRoutes(createClient(LogService, deps.connect("verifier")), wire),
         ...agentaRoutes(),

@@ -1,5 +1,6 @@
 export * from "./base64url.ts";
 export * from "./canonical.ts";
+export * from "./cap-codes.ts";
 export * from "./clock.ts";
 export * from "./contract-rules.ts";
 export * from "./detail.ts";

@@ -3,12 +3,15 @@ import { ContextService } from "@depute/contracts/depute/tasks/v1/context_servic
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { defineService, defineSettings } from "@depute/service";
+import { MessageService, openCap } from "./cap/index.ts";
 import { artifactService } from "./handlers/artifact-service.ts";
 import { contextService } from "./handlers/context-service.ts";
 import { taskService } from "./handlers/task-service.ts";
 import { workerService } from "./handlers/worker-service.ts";
 import { openRuntime } from "./runtime.ts";
 import { openSessions, SessionService } from "./sessions/index.ts";
+
+const CAP = "Tasks: CAP";
 
 const settings = defineSettings({
   tasksPollInterval: {
@@ -53,13 +56,38 @@ const settings = defineSettings({
     help: "bytes of contexts that may not be persisted, held in memory",
     group: "Tasks",
   },
+  // The registry reads it, too.
+  orchestratorPrincipals: {
+    type: "list",
+    default: [],
+    help: "principals that act as CAP's `orchestrator`",
+    group: "Registry",
+  },
+  userPrincipals: {
+    type: "list",
+    default: [],
+    help: "principals that act as CAP's `user`",
+    group: CAP,
+  },
+  capPlainApproval: {
+    type: "bool",
+    default: false,
+    help: "whether an overseer's plain message to the delegator approves a result, as in CAP's example",
+    group: CAP,
+  },
+  capTaskTimeout: {
+    type: "duration",
+    default: "24h",
+    help: "how long a task that was delegated by a message may take",
+    group: CAP,
+  },
 });
 
 /** The tasks service: life cycle, event log, workers. */
 export const tasks = defineService({
   name: "tasks",
   settings,
-  descriptors: [TaskService, WorkerService, ContextService, ArtifactService, SessionService],
+  descriptors: [TaskService, WorkerService, ContextService, ArtifactService, SessionService, MessageService],
 
   async start(deps, settings) {
     const { context, close } = await openRuntime(deps, {
@@ -73,16 +101,24 @@ export const tasks = defineService({
       retentionMs: settings.tasksRetention,
       tombstoneMs: settings.tasksTombstoneRetention,
     });
+    const cap = openCap(deps, context, {
+      users: settings.userPrincipals,
+      orchestrators: settings.orchestratorPrincipals,
+      plainApproval: settings.capPlainApproval,
+      taskTimeoutMs: settings.capTaskTimeout,
+    });
     const sessions = await openSessions(deps, settings.tasksPollInterval);
     return {
       routes(router) {
         sessions.routes(router);
+        cap.routes(router);
         router.service(TaskService, taskService(context));
         router.service(WorkerService, workerService(context));
         router.service(ContextService, contextService(context));
         router.service(ArtifactService, artifactService(context));
       },
       async close() {
+        cap.close();
         await Promise.all([sessions.close(), close()]);
       },
     };

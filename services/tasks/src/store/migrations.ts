@@ -1,4 +1,5 @@
 import type { Migration } from "@depute/store";
+import { CAP } from "../cap/migrations.ts";
 
 // Partial indexes keep the queue, the deadlines and the holders as small as what is open, however many tasks have ended.
 const TASKS = `
@@ -238,4 +239,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: 5, name: "retention", sql: RETENTION },
   { id: 6, name: "artifacts", sql: ARTIFACTS },
   { id: 7, name: "delegations", sql: DELEGATIONS },
+  { id: 8, name: "cap", sql: CAP },
 ];

@@ -1,0 +1,149 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { CapMessageSchema } from "@depute/contracts/cap/v1/message_pb";
+import {
+  type InboxMessage,
+  type LineageMessage,
+  type LineageTask,
+  MessageEffectSchema,
+  MessageOriginSchema,
+  type SendMessageResponse,
+} from "@depute/contracts/depute/tasks/v1/message_service_pb";
+import { TaskStatusSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
+import {
+  type Review,
+  ReviewKindSchema,
+  ReviewStateSchema,
+} from "@depute/contracts/depute/verifier/v1/review_service_pb";
+import { formatTime, fromTimestamp } from "@depute/core";
+import { encode } from "@depute/wire";
+
+type Time = Parameters<typeof fromTimestamp>[0];
+
+function timed(name: string, time: Time | undefined): JsonObject {
+  return time === undefined ? {} : { [name]: formatTime(fromTimestamp(time)) };
+}
+
+/** A value of an enum as CAP's documents write words: `in_review`. */
+function wordOf(
+  { value }: { value: Readonly<Record<number, { localName: string }>> },
+  number: number,
+): string {
+  return value[number]?.localName.toLowerCase() ?? "";
+}
+
+/** What was done with a message. */
+export function sentDocument(taskId: string, sent: SendMessageResponse): JsonObject {
+  const { messageId, receiveTime, effect, engineTaskId, status } = sent;
+  return {
+    message_id: messageId,
+    task_id: taskId,
+    ...timed("timestamp", receiveTime),
+    effect: wordOf(MessageEffectSchema, effect),
+    ...(engineTaskId === ""
+      ? {}
+      : { engine_task_id: engineTaskId, status: wordOf(TaskStatusSchema, status) }),
+  };
+}
+
+/** A message in an inbox. */
+export function inboxDocument(entry: InboxMessage): JsonObject {
+  const { sequence, messageId, claimedTimestamp, origin, acknowledged, engineTaskId, message } = entry;
+  return {
+    sequence: Number(sequence),
+    message_id: messageId,
+    origin: wordOf(MessageOriginSchema, origin),
+    acknowledged,
+    ...(engineTaskId === "" ? {} : { engine_task_id: engineTaskId }),
+    ...(claimedTimestamp === undefined ? {} : { claimed_timestamp: claimedTimestamp }),
+    ...(message === undefined ? {} : { message: encode(CapMessageSchema, message) }),
+  };
+}
+
+/** A task of a lineage, with all below it. */
+export function lineageDocument(task: LineageTask): JsonObject {
+  const { taskId, engineTaskId, delegatorId, agentId, overseerId, status, reviewedTaskId, contextSummary } =
+    task;
+  const known: JsonObject =
+    engineTaskId === ""
+      ? {}
+      : {
+          engine_task_id: engineTaskId,
+          delegator_id: delegatorId,
+          agent_id: agentId,
+          overseer: overseerId === "" ? null : overseerId,
+          status: wordOf(TaskStatusSchema, status),
+          ...(reviewedTaskId === "" ? {} : { reviews: reviewedTaskId }),
+          ...(contextSummary === "" ? {} : { context_summary: contextSummary }),
+          ...timed("created", task.createTime),
+          ...timed("ended", task.endTime),
+        };
+  return {
+    task_id: taskId,
+    ...known,
+    messages: task.messages.map(messageDocument),
+    tasks: task.tasks.map(lineageDocument),
+  };
+}
+
+function messageDocument(message: LineageMessage): JsonObject {
+  const { number, type, senderId, recipientId, origin, effect, errorCode, reason, excerpt, attachments } =
+    message;
+  return {
+    number: Number(number),
+    type,
+    sender_id: senderId,
+    recipient_id: recipientId,
+    ...timed("timestamp", message.receiveTime),
+    origin: wordOf(MessageOriginSchema, origin),
+    effect: wordOf(MessageEffectSchema, effect),
+    ...(errorCode === 0 ? {} : { error_code: errorCode }),
+    ...(reason === "" ? {} : { reason }),
+    ...(excerpt === "" ? {} : { excerpt }),
+    attachments,
+  };
+}
+
+/** A review of the queue. */
+export function reviewDocument(review: Review): JsonObject {
+  const { id, kind, state, subject, title, reviewers, decidedBy, reason } = review;
+  return {
+    review_id: id,
+    kind: wordOf(ReviewKindSchema, kind),
+    state: wordOf(ReviewStateSchema, state),
+    subject,
+    title,
+    reviewers,
+    ...timed("created", review.createTime),
+    ...timed("escalates", review.escalationTime),
+    ...timed("deadline", review.deadlineTime),
+    ...(decidedBy === "" ? {} : { decided_by: decidedBy, reason }),
+    ...timed("decided", review.decideTime),
+  };
+}
+
+/** A lineage as a page: its text, and the source of its diagram. Nothing on it is fetched or run. */
+export function lineagePage(taskId: string, text: string, mermaid: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>${escaped(taskId)}</title></head>
+<body>
+<h1>${escaped(taskId)}</h1>
+<pre>${escaped(text)}</pre>
+<h2>Mermaid</h2>
+<pre class="mermaid">${escaped(mermaid)}</pre>
+</body>
+</html>
+`;
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (char) => ENTITIES[char] ?? "");
+}

@@ -1,0 +1,47 @@
+import { MessageEffect } from "@depute/contracts/depute/tasks/v1/message_service_pb";
+import { DeputeError, ErrorReason } from "@depute/core";
+import type { WriteTx } from "@depute/store";
+import { complete } from "./complete.ts";
+import type { CapContext } from "./context.ts";
+import { delegate, type PreparedDelegation, prepareDelegation } from "./delegate.ts";
+import { post } from "./post.ts";
+import type { StoredMessage } from "./rows.ts";
+import type { Intent } from "./rules/permit.ts";
+import type { Sending } from "./send.ts";
+import { heldIfOwn } from "./worker.ts";
+
+/** What other services said before the transaction. */
+export interface Prepared {
+  readonly delegation?: PreparedDelegation;
+}
+
+/** Asks other services what a message's doing needs. */
+export async function prepare(cap: CapContext, sending: Sending, intent: Intent): Promise<Prepared> {
+  if (intent.does === "delegate") return { delegation: await prepareDelegation(cap, sending, intent.notice) };
+  return {};
+}
+
+/** Does what a message is to do, keeps it, and delivers it. */
+export async function perform(
+  tx: WriteTx,
+  cap: CapContext,
+  sending: Sending,
+  intent: Intent,
+  { delegation }: Prepared,
+): Promise<StoredMessage> {
+  const { engine } = cap.tasks;
+  const { message, kind, sender } = sending;
+  // Whoever says something on its task has begun it.
+  await heldIfOwn(tx, cap, kind.value.taskId, sender.id);
+  switch (intent.does) {
+    case "say":
+      return post(tx, engine, { message, effect: MessageEffect.SAID });
+    case "delegate":
+      if (delegation === undefined) throw new Error("a delegation was not prepared");
+      return delegate(tx, cap, sending, intent, delegation);
+    case "complete":
+      return complete(tx, cap, sending, intent.task);
+    default:
+      throw new DeputeError(ErrorReason.UNKNOWN_METHOD, "not yet", { metadata: { method: intent.does } });
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * CAP's messages. They are written in the transaction of what they do, so they are in the store of the tasks. A refused
+ * message has its code and no content.
+ */
+export const CAP = `
+CREATE TABLE cap_tasks (
+  cap_task_id TEXT PRIMARY KEY,
+  root_id TEXT NOT NULL,
+  task_id TEXT NOT NULL,
+  delegator_id TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  reviews_id TEXT NOT NULL,
+  notice_id TEXT NOT NULL,
+  create_ms BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX cap_tasks_by_task ON cap_tasks (task_id);
+CREATE INDEX cap_tasks_by_root ON cap_tasks (root_id, create_ms, cap_task_id);
+CREATE INDEX cap_tasks_by_review ON cap_tasks (reviews_id) WHERE reviews_id <> '';
+
+CREATE TABLE cap_lineages (
+  root_id TEXT PRIMARY KEY,
+  messages BIGINT NOT NULL,
+  refusals BIGINT NOT NULL,
+  update_ms BIGINT NOT NULL
+);
+CREATE INDEX cap_lineages_by_age ON cap_lineages (update_ms);
+
+CREATE TABLE cap_messages (
+  message_id TEXT PRIMARY KEY,
+  root_id TEXT NOT NULL,
+  number BIGINT NOT NULL,
+  cap_task_id TEXT NOT NULL,
+  type TEXT NOT NULL,
+  sender_id TEXT NOT NULL,
+  recipient_id TEXT NOT NULL,
+  receive_ms BIGINT NOT NULL,
+  origin BIGINT NOT NULL,
+  effect BIGINT NOT NULL,
+  error_code BIGINT NOT NULL,
+  reason TEXT NOT NULL,
+  claimed TEXT,
+  message BLOB
+);
+CREATE UNIQUE INDEX cap_messages_by_number ON cap_messages (root_id, number);
+CREATE INDEX cap_messages_by_task ON cap_messages (cap_task_id, number);
+
+CREATE TABLE cap_parties (
+  root_id TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  PRIMARY KEY (root_id, agent_id)
+);
+
+CREATE TABLE cap_mailboxes (
+  agent_id TEXT PRIMARY KEY,
+  last_sequence BIGINT NOT NULL,
+  first_sequence BIGINT NOT NULL,
+  waiting BIGINT NOT NULL
+);
+
+CREATE TABLE cap_inbox (
+  agent_id TEXT NOT NULL,
+  sequence BIGINT NOT NULL,
+  message_id TEXT NOT NULL,
+  acknowledged BIGINT NOT NULL,
+  PRIMARY KEY (agent_id, sequence)
+);
+CREATE INDEX cap_inbox_waiting ON cap_inbox (agent_id, sequence) WHERE acknowledged = 0;
+CREATE INDEX cap_inbox_by_message ON cap_inbox (message_id);
+
+CREATE TABLE cap_tool_results (
+  root_id TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  PRIMARY KEY (root_id, digest)
+);
+
+CREATE TABLE cap_requests (
+  sender TEXT NOT NULL,
+  request_id TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  message_id TEXT NOT NULL,
+  PRIMARY KEY (sender, request_id)
+);
+CREATE INDEX cap_requests_by_message ON cap_requests (message_id);
+`;

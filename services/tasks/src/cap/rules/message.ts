@@ -1,0 +1,43 @@
+import type { Attachment } from "@depute/contracts/cap/v1/attachment_pb";
+import type { CapMessage } from "@depute/contracts/cap/v1/message_pb";
+import { invalid } from "@depute/core";
+
+/** A message that says what it is. */
+export type Kind = Exclude<CapMessage["kind"], { case: undefined }>;
+
+/** CAP's words for the kinds of messages. */
+export const TYPES: Readonly<Record<Kind["case"], string>> = {
+  message: "message",
+  delegationNotice: "delegation_notice",
+  errorResponse: "error_response",
+  oversightInquiry: "oversight_inquiry",
+  oversightDecision: "oversight_decision",
+};
+
+/** What a message says, whatever its kind calls it. */
+export interface Words {
+  readonly text: string;
+  readonly attachments: readonly Attachment[];
+}
+
+/** @throws DeputeError INVALID_REQUEST for a message of no kind */
+export function kindOf({ kind }: CapMessage): Kind {
+  if (kind.case === undefined) throw invalid("message", "must be of a kind");
+  return kind;
+}
+
+/** What a message says. */
+export function wordsOf(kind: Kind): Words {
+  switch (kind.case) {
+    case "message":
+      return { text: kind.value.content, attachments: kind.value.attachments?.values ?? [] };
+    case "delegationNotice":
+      return { text: kind.value.contextSummary, attachments: kind.value.attachments?.values ?? [] };
+    case "oversightInquiry":
+      return { text: kind.value.inquiry, attachments: kind.value.attachments?.values ?? [] };
+    case "oversightDecision":
+      return { text: kind.value.comment ?? "", attachments: kind.value.attachments?.values ?? [] };
+    case "errorResponse":
+      return { text: kind.value.errorMessage, attachments: [] };
+  }
+}
