@@ -13,6 +13,7 @@ function fakeConnection(failing: Record<string, Error> = {}) {
     inTransaction = after ?? inTransaction;
   };
   const connection: WriteConnection = {
+    dialect: "sqlite",
     all: () => [],
     get: () => undefined,
     run: (sql) => {

@@ -7,8 +7,12 @@
  */
 export type SqlValue = null | number | bigint | string | Uint8Array;
 
+/** Which database it is, for the few statements that cannot be the same. */
+export type Dialect = "sqlite" | "postgres";
+
 /** Reads at one consistent state. Usable until the function that it was given to settles. */
 export interface ReadTx {
+  readonly dialect: Dialect;
   /** All rows of one statement; `?` placeholders are filled from `params` in order. The caller states the row type. */
   all<T>(sql: string, params?: readonly SqlValue[]): Promise<T[]>;
   /** The first row, or undefined. */

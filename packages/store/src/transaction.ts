@@ -1,11 +1,12 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
-import type { SqlValue, WriteTx } from "./store.ts";
+import type { Dialect, SqlValue, WriteTx } from "./store.ts";
 
 type OrPromise<T> = T | Promise<T>;
 
 /** One connection's statements. */
 export interface Executor {
+  readonly dialect: Dialect;
   all<T>(sql: string, params: readonly SqlValue[]): OrPromise<T[]>;
   get<T>(sql: string, params: readonly SqlValue[]): OrPromise<T | undefined>;
   run(sql: string, params: readonly SqlValue[]): OrPromise<{ changes: number }>;
@@ -20,6 +21,10 @@ export class Transaction implements WriteTx {
 
   constructor(executor: Executor) {
     this.#executor = executor;
+  }
+
+  get dialect(): Dialect {
+    return this.#executor.dialect;
   }
 
   get isOver(): boolean {

@@ -13,6 +13,7 @@ const WRITES = /\b(insert|update|delete)\b/i;
  * may break a constraint has a mark of its own, since Postgres would give the whole transaction up otherwise.
  */
 export class PostgresConnection implements WriteConnection {
+  readonly dialect = "postgres";
   readonly #connect: () => Promise<Client>;
   #client: Client | undefined;
   #isInTransaction = false;

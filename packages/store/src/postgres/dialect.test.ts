@@ -8,6 +8,7 @@ describe("a statement", () => {
     ["SELECT 'it''s ?' || ?", "SELECT 'it''s ?' || $1"],
     ["SELECT a AS agentId, b AS plain FROM t", 'SELECT a AS "agentId", b AS plain FROM t'],
     ["SELECT count(*) AS n FROM t", "SELECT count(*) AS n FROM t"],
+    ["SELECT value FROM json_each(?)", "SELECT value FROM json_list($1)"],
     ["FROM a CROSS JOIN b ON b.x = a.x", "FROM a JOIN b ON b.x = a.x"],
     ["FROM w CROSS JOIN offers f ON f.x = w.x", "FROM w JOIN offers f ON f.x = w.x"],
     ["FROM a CROSS JOIN b c WHERE c.x = a.x", "FROM a CROSS JOIN b c WHERE c.x = a.x"],

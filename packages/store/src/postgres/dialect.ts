@@ -1,6 +1,7 @@
 /**
  * A statement as Postgres takes it. The statements of the code keep to what both databases understand; what is written
- * otherwise is three small things: placeholders, names with capitals after AS, and CROSS JOIN where SQLite has an order in mind.
+ * otherwise is a few small things: placeholders, names with capitals after AS, CROSS JOIN where SQLite has an order in mind,
+ * and SQLite's functions for lists in JSON, which every schema has under names of ours.
  *
  * @param sql with `?` placeholders
  */
@@ -8,6 +9,7 @@ export function toPostgres(sql: string): string {
   let count = 0;
   return mapOutsideLiterals(sql, (code) =>
     code
+      .replace(/\bjson_each\(/g, "json_list(")
       .replace(/\?/g, () => `$${++count}`)
       .replace(/\b(AS\s+)([a-z]+[A-Z]\w*)/gi, (whole, as: string, name: string) =>
         /[A-Z]/.test(name) ? `${as}"${name}"` : whole,
@@ -15,6 +17,14 @@ export function toPostgres(sql: string): string {
       .replace(/\bCROSS JOIN(\s+\w+(?:\s+\w+)?\s+ON\b)/g, "JOIN$1"),
   );
 }
+
+/** What `toPostgres` relies on: the members of an array in their order, and a part of a JSON text as text. */
+export const FUNCTIONS = `
+CREATE OR REPLACE FUNCTION json_list(list TEXT) RETURNS TABLE (key BIGINT, value TEXT) LANGUAGE sql IMMUTABLE AS
+  'SELECT place - 1, member FROM jsonb_array_elements_text(list::jsonb) WITH ORDINALITY AS of (member, place)';
+CREATE OR REPLACE FUNCTION json_extract(document TEXT, path TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE AS
+  'SELECT jsonb_path_query_first(document::jsonb, path::jsonpath) #>> ''{}''';
+`;
 
 /** Statements of a schema: whole numbers have 64 bits, and texts are compared by their bytes, as everywhere in Depute. */
 export function toPostgresSchema(sql: string): string {

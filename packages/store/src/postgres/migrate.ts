@@ -7,7 +7,7 @@ import {
   MigrationError,
   pendingMigrations,
 } from "../migrations.ts";
-import { toPostgresSchema } from "./dialect.ts";
+import { FUNCTIONS, toPostgresSchema } from "./dialect.ts";
 
 const SCHEMA = `CREATE TABLE IF NOT EXISTS schema_migrations (
   id BIGINT PRIMARY KEY,
@@ -19,6 +19,7 @@ const SCHEMA = `CREATE TABLE IF NOT EXISTS schema_migrations (
 /** Applies what is missing, each in a transaction of its own. The caller owns the schema, so nobody else is at it. */
 export async function migrate(client: Client, migrations: readonly Migration[]): Promise<void> {
   await client.query(SCHEMA);
+  await client.query(FUNCTIONS);
   const { rows } = await client.query<AppliedMigration>(
     "SELECT id, checksum FROM schema_migrations ORDER BY id",
   );

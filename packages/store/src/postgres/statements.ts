@@ -53,6 +53,7 @@ export function reading(client: ClientBase): Executor {
     }
   };
   return {
+    dialect: "postgres",
     all,
     get: async <T>(sql: string, params: readonly SqlValue[]) => (await all<T>(sql, params))[0],
     run: async (sql, params) => ({ changes: (await all(sql, params)).length }),

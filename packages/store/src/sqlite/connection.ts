@@ -14,6 +14,7 @@ const NOT_FOR_FUNCTIONS = /^\s*(begin|commit|end|rollback|savepoint|release|prag
 
 /** One connection of node:sqlite, which answers at once: its promises only keep the shape of the interface. */
 export class SqliteConnection implements WriteConnection {
+  readonly dialect = "sqlite";
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   readonly #controls = new Map<string, StatementSync>();

@@ -103,6 +103,7 @@ function readOnly(tx: WriteTx, connection: SqliteConnection): ReadTx {
     }
   };
   return {
+    dialect: tx.dialect,
     all: (sql, params) => guarded(() => tx.all(sql, params)),
     get: (sql, params) => guarded(() => tx.get(sql, params)),
   };

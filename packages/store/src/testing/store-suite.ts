@@ -107,6 +107,32 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
       });
     });
 
+    test("lists in JSON are tables, and their parts texts", async () => {
+      const store = await open();
+      const list = JSON.stringify([
+        ["b", "ü"],
+        ["a", "'"],
+      ]);
+      const rows = await store.read((tx) =>
+        tx.all(
+          "SELECT json_extract(j.value, '$[0]') AS first, json_extract(j.value, '$[1]') AS second FROM json_each(?) j",
+          [list],
+        ),
+      );
+      expect(rows).toEqual([
+        { first: "b", second: "ü" },
+        { first: "a", second: "'" },
+      ]);
+      const named = JSON.stringify(["item 2", "item 3"]);
+      await put(store, 1);
+      await put(store, 2);
+      expect(
+        await store.read((tx) =>
+          tx.all("SELECT id FROM item WHERE name IN (SELECT value FROM json_each(?))", [named]),
+        ),
+      ).toEqual([{ id: 2 }]);
+    });
+
     test("RETURNING gives what was written", async () => {
       const store = await open();
       const written = await store.write((tx) => tx.get(`${PUT} RETURNING id, name`, [4, "four"]));

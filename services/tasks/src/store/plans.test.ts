@@ -47,7 +47,8 @@ test.each<[string, (tx: ReadTx) => Promise<unknown>, string]>([
   try {
     const plans = await store.read(async (tx) => {
       const statements: [string, readonly SqlValue[]][] = [];
-      const noted = {
+      const noted: ReadTx = {
+        dialect: "sqlite",
         all: async (sql: string, params: readonly SqlValue[] = []) => {
           statements.push([sql, params]);
           return [];
@@ -57,7 +58,7 @@ test.each<[string, (tx: ReadTx) => Promise<unknown>, string]>([
           return undefined;
         },
       };
-      await query(noted as ReadTx);
+      await query(noted);
       const details: string[] = [];
       for (const [sql, params] of statements) {
         const plan = await tx.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params);
