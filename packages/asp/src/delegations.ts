@@ -1,4 +1,12 @@
-import { objectsOf, type Session, withObject, withParty } from "./session.ts";
+import {
+  isTerminal,
+  objectsOf,
+  partyOf,
+  type Session,
+  type SessionObject,
+  withObject,
+  withParty,
+} from "./session.ts";
 
 const RUNNING = new Set(["open", "accepted", "reported"]);
 
@@ -12,24 +20,17 @@ export function leave(session: Session, agentId: string): Session {
   return current;
 }
 
-/** A report of a delegate: who can vouch for it, and where it stands. (ASP "Cross-Session References") */
-export interface Evidence {
-  readonly sessionId: string;
-  readonly delegationId: string;
-  /** The agent that reported. */
-  readonly verifier: string;
-  readonly messageId: string;
-  readonly ordinal: number;
-  readonly hash: string;
-  /** When, as the message says, ISO 8601. */
-  readonly timestamp: string;
-}
+/**
+ * How delegated work stands. `asked`: the delegate has not answered. `going`: it has accepted. `reported`: it has told what it
+ * found. `over`: it will not, because it refused or left, was sent away, or the session has ended.
+ */
+export type WorkState = "asked" | "going" | "reported" | "over";
 
-/** What the delegates of a session have reported: with the transcript it can be shown elsewhere. */
-export function evidenceOf(session: Session): Evidence[] {
-  return objectsOf(session, "delegation").flatMap(({ id, target, result }) =>
-    result === undefined || target === undefined
-      ? []
-      : [{ sessionId: session.sessionId, delegationId: id, verifier: target, ...result }],
-  );
+/** How the work of a delegation stands. */
+export function workOf(session: Session, delegation: SessionObject): WorkState {
+  if (delegation.status === "reported" || delegation.result !== undefined) return "reported";
+  if (isTerminal(session.state)) return "over";
+  if (delegation.status === "open") return "asked";
+  const isThere = partyOf(session, delegation.target ?? "")?.presence === "active";
+  return delegation.status === "accepted" && isThere ? "going" : "over";
 }

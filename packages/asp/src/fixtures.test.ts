@@ -7,7 +7,7 @@ import { portableEngine } from "@depute/dct";
 import { decodeValid } from "@depute/wire";
 import { expect, test } from "vitest";
 import { append } from "./append.ts";
-import { evidenceOf } from "./delegations.ts";
+import { evidenceOf, verifyEvidence } from "./evidence.ts";
 import { idleSession, objectOf, type Party, type Session } from "./session.ts";
 import { ALPHA, BETA, CAST, SESSION_ID, T0 } from "./testing/stage.ts";
 
@@ -78,15 +78,31 @@ test("the text's nine messages, as they are signed in the fixtures, lead through
     authority: DelegationAuthority.ADVISORY,
     returnTo: BETA.agentId,
   });
-  expect(evidenceOf(session)).toEqual([
-    {
-      sessionId: SESSION_ID,
-      delegationId: "del_001",
-      verifier: "agent://verifyco.com/compliance/gamma-auditor",
-      messageId: "019526b1-6f6f-7000-8000-000000000006",
-      ordinal: 10,
-      hash: fixture("message-6-inform-result").integrity?.hash,
-      timestamp: "2026-03-07T15:01:50.000Z",
-    },
-  ]);
+  const report = {
+    ordinal: 10,
+    receiveMs: Date.parse("2026-03-07T15:01:50.000Z"),
+    envelope: fixture("message-6-inform-result"),
+  };
+  const evidence = evidenceOf(session, "del_001", fixture("message-4-delegate"), report);
+  if (evidence === undefined) throw new Error("no evidence");
+  const { verifier, delegationId, verifiedAt, confirmations } = evidence;
+  expect({ verifier, delegationId, verifiedAt, confirmations }).toEqual({
+    verifier: "agent://verifyco.com/compliance/gamma-auditor",
+    delegationId: "del_001",
+    verifiedAt: "2026-03-07T15:01:50.000Z",
+    confirmations: { soc2TypeII: true, iso27001: true },
+  });
+  const keyOf = (agentId: string) => CAST.find((one) => one.agentId === agentId)?.key;
+  expect(verifyEvidence(portableEngine, evidence, keyOf)).toBe(true);
+  for (const altered of [
+    { verifier: BETA.agentId },
+    { delegationId: "del_002" },
+    { verifiedAt: "2026-03-07T15:01:51.000Z" },
+    { confirmations: { soc2TypeII: true, iso27001: false } },
+    { result: undefined },
+    { signingPublicKey: BETA.key },
+    { report: { ...report, envelope: fixture("message-7-accept-proposal") } },
+  ]) {
+    expect(verifyEvidence(portableEngine, { ...evidence, ...altered } as typeof evidence, keyOf)).toBe(false);
+  }
 });

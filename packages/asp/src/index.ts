@@ -1,8 +1,23 @@
 export { type Appended, ASP_VERSION, append } from "./append.ts";
 export type { AgentFacts, AppendContext } from "./context.ts";
-export { type Evidence, evidenceOf } from "./delegations.ts";
+export { type WorkState, workOf } from "./delegations.ts";
 export { recipientOf } from "./effects.ts";
-export { type Digest, digestOf, SIGNATURE_TAG, seal, signDigest, verifyDigest } from "./integrity.ts";
+export {
+  type EvidencePlace,
+  evidenceOf,
+  evidenceReference,
+  evidenceReferences,
+  verifyEvidence,
+} from "./evidence.ts";
+export {
+  type Digest,
+  digestOf,
+  holdsIntegrity,
+  SIGNATURE_TAG,
+  seal,
+  signDigest,
+  verifyDigest,
+} from "./integrity.ts";
 export * from "./limits.ts";
 export { type Outcome, outcomesOf } from "./outcomes.ts";
 export {

@@ -1,8 +1,8 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { type Envelope, EnvelopeSchema } from "@depute/contracts/asp/v0/envelope_pb";
-import { canonicalBytes, decodeHex, encodeHex } from "@depute/core";
+import { CanonicalError, canonicalBytes, decodeHex, encodeHex } from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
-import { encode } from "@depute/wire";
+import { encode, WireEncodeError } from "@depute/wire";
 
 /** What a signature covers before the hash, so that a signature made for something else is none. */
 export const SIGNATURE_TAG = "asp/0.1\n";
@@ -51,6 +51,18 @@ export function verifyDigest(
   const hex = signature.startsWith(SIGNATURE) ? signature.slice(SIGNATURE.length) : "";
   const raw = decodeHex(hex);
   return raw !== undefined && raw.length === 64 && engine.verify(raw, signedBytes(bytes), publicKey);
+}
+
+/** Whether a message has the hash and the signature that it should have. Throws nothing. */
+export function holdsIntegrity(engine: CryptoEngine, envelope: Envelope, publicKey: Uint8Array): boolean {
+  const { hash = "", signature = "" } = envelope.integrity ?? {};
+  try {
+    const digest = digestOf(engine, envelope);
+    return digest.text === hash && verifyDigest(engine, digest, signature, publicKey);
+  } catch (thrown) {
+    if (thrown instanceof CanonicalError || thrown instanceof WireEncodeError) return false;
+    throw thrown;
+  }
 }
 
 /**

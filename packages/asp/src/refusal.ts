@@ -67,6 +67,8 @@ export const REFUSALS = {
   performative_not_allowed: kind("rejection", POLICY_VIOLATION),
   /** referenceId names nothing in the session. */
   unknown_reference: kind("protocol", OTHER),
+  /** A reference names evidence that no delegate gave in a session of the sender's. */
+  unknown_evidence: kind("protocol", OTHER),
   /** What referenceId names is not open any more. */
   reference_closed: kind("protocol", OTHER),
   /** What referenceId names has lapsed. */

@@ -4,10 +4,12 @@ import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { defineService, defineSettings } from "@depute/service";
 import { MessageService, openCap } from "./cap/index.ts";
+import { ExecutionBook, ExecutionService, openExecutions } from "./executions/index.ts";
 import { artifactService } from "./handlers/artifact-service.ts";
 import { contextService } from "./handlers/context-service.ts";
 import { taskService } from "./handlers/task-service.ts";
 import { workerService } from "./handlers/worker-service.ts";
+import { openPushDelegates } from "./push/index.ts";
 import { openRuntime } from "./runtime.ts";
 import { openSessions, SessionService } from "./sessions/index.ts";
 
@@ -69,6 +71,12 @@ const settings = defineSettings({
     help: "principals that act as CAP's `user`",
     group: CAP,
   },
+  executionsVerificationTimeout: {
+    type: "duration",
+    default: "168h",
+    help: "how long the verification of a completed execution is waited for; then the money goes back to the buyer",
+    group: "Executions",
+  },
   capPlainApproval: {
     type: "bool",
     default: false,
@@ -81,16 +89,56 @@ const settings = defineSettings({
     help: "how long a task that was delegated by a message may take",
     group: CAP,
   },
+  tasksOutboundHosts: {
+    type: "list",
+    default: [],
+    help:
+      "hosts of agents' own NEKTE endpoints that are called with their work, as host or host:port, with private: before " +
+      "names of private addresses; empty: none is",
+    group: "Tasks",
+  },
+  tasksOutboundCredentials: {
+    type: "string",
+    default: "",
+    help: 'JSON file of {"bearer": secret} or {"apikey": secret} for such endpoints, by their origins; empty: none',
+    group: "Tasks",
+  },
+  tasksPushCapacity: {
+    type: "int",
+    default: 64,
+    min: 1,
+    max: 10_000,
+    help: "tasks at agents' own endpoints at once",
+    group: "Tasks",
+  },
+  tasksPushPerAgent: {
+    type: "int",
+    default: 16,
+    min: 1,
+    max: 1000,
+    help: "of these, for one agent",
+    group: "Tasks",
+  },
 });
 
 /** The tasks service: life cycle, event log, workers. */
 export const tasks = defineService({
   name: "tasks",
   settings,
-  descriptors: [TaskService, WorkerService, ContextService, ArtifactService, SessionService, MessageService],
+  descriptors: [
+    TaskService,
+    WorkerService,
+    ContextService,
+    ArtifactService,
+    SessionService,
+    MessageService,
+    ExecutionService,
+  ],
 
   async start(deps, settings) {
-    const { context, close } = await openRuntime(deps, {
+    const { bus, clock } = deps;
+    const book = new ExecutionBook({ bus, clock, verificationMs: settings.executionsVerificationTimeout });
+    const options = {
       pollMs: settings.tasksPollInterval,
       treeLimits: {
         maxDepth: settings.tasksMaxDepth,
@@ -100,17 +148,26 @@ export const tasks = defineService({
       contextMemoryBytes: settings.tasksContextMemory,
       retentionMs: settings.tasksRetention,
       tombstoneMs: settings.tasksTombstoneRetention,
+    };
+    const { context, close } = await openRuntime(deps, options, [(tx, change) => book.observe(tx, change)]);
+    const push = await openPushDelegates(deps, context, {
+      hosts: settings.tasksOutboundHosts,
+      credentialsFile: settings.tasksOutboundCredentials,
+      capacity: settings.tasksPushCapacity,
+      perAgent: settings.tasksPushPerAgent,
     });
+    const executions = openExecutions(deps, context, book);
     const cap = openCap(deps, context, {
       users: settings.userPrincipals,
       orchestrators: settings.orchestratorPrincipals,
       plainApproval: settings.capPlainApproval,
       taskTimeoutMs: settings.capTaskTimeout,
     });
-    const sessions = await openSessions(deps, settings.tasksPollInterval);
+    const sessions = await openSessions(deps, settings.tasksPollInterval, context);
     return {
       routes(router) {
         sessions.routes(router);
+        executions.routes(router);
         cap.routes(router);
         router.service(TaskService, taskService(context));
         router.service(WorkerService, workerService(context));
@@ -119,7 +176,9 @@ export const tasks = defineService({
       },
       async close() {
         cap.close();
-        await Promise.all([sessions.close(), close()]);
+        // Sessions first: the work that they delegate is a task.
+        await Promise.all([sessions.close(), executions.close(), push.close()]);
+        await close();
       },
     };
   },

@@ -1,6 +1,7 @@
 import {
   advance,
   append,
+  evidenceReferences,
   exportTranscript,
   idleSession,
   isTerminal,
@@ -17,8 +18,9 @@ import { DeputeError, ErrorReason } from "@depute/core";
 import { nativeEngine } from "@depute/dct/native";
 import type { Store, WriteTx } from "@depute/store";
 import type { KnownAgent } from "./agents.ts";
+import { findEvidence, insertEvidence, insertUse, tookPart } from "./evidence-rows.ts";
 import { RecentMessages } from "./recent.ts";
-import { refused, replayed, sessionNotFound } from "./refusals.ts";
+import { refused, replayed, sessionNotFound, unknownEvidence } from "./refusals.ts";
 import {
   dueSessions,
   earliestSessionDeadline,
@@ -33,6 +35,8 @@ import {
   readSession,
   takeProof,
 } from "./rows.ts";
+
+import { changedWork, noteWork } from "./work-rows.ts";
 
 /** Wakes the watchers of a session; the key is its id. */
 export const SESSION_TOPIC = "sessions";
@@ -60,6 +64,7 @@ export class SessionEngine {
   readonly clock: Clock;
   readonly #bus: Bus;
   readonly #recent = new RecentMessages();
+  #onWork: () => void = () => {};
 
   constructor({ store, bus, clock }: { store: Store; bus: Bus; clock: Clock }) {
     this.store = store;
@@ -140,6 +145,8 @@ export class SessionEngine {
             await putParty(tx, session, agentId, principal);
           }
         }
+        await this.#noteUses(tx, before, envelope);
+        await this.#noteWork(tx, before, session, nowMs);
         tx.afterCommit(() => this.#recent.add(sessionId, row, bytes));
         this.#wakeAfter(tx, sessionId);
         return { ordinal, state: session.state, session };
@@ -206,6 +213,7 @@ export class SessionEngine {
         if (session === undefined) continue;
         const later = advance(session, nowMs);
         await putSession(tx, later);
+        await this.#noteWork(tx, session, later, nowMs);
         if (isTerminal(later.state)) this.#wakeAfter(tx, sessionId);
       }
     });
@@ -225,6 +233,42 @@ export class SessionEngine {
 
   async earliestDeadline(): Promise<number | undefined> {
     return this.store.read(earliestSessionDeadline);
+  }
+
+  /** Tells the listener when the work of a delegation is to be seen to. */
+  onWork(listener: () => void): void {
+    this.#onWork = listener;
+  }
+
+  /** Wakes who waits for anything of a session. */
+  wake(sessionId: string): void {
+    this.#bus.publish(SESSION_TOPIC, sessionId);
+  }
+
+  /** Notes, in the transaction of the change, what it means for the work of delegations. */
+  async #noteWork(tx: WriteTx, before: Session, after: Session, nowMs: number): Promise<void> {
+    const changed = changedWork(before, after);
+    for (const { delegationId, state } of changed) {
+      await noteWork(tx, after.sessionId, delegationId);
+      const delegation = after.objects[delegationId];
+      if (state !== "reported" || delegation?.result === undefined) continue;
+      const { ordinal: askedOrdinal, result } = delegation;
+      await insertEvidence(tx, after, { delegationId, askedOrdinal, reportOrdinal: result.ordinal }, nowMs);
+    }
+    if (changed.length > 0) tx.afterCommit(() => this.#onWork());
+  }
+
+  /**
+   * Notes which evidence of other sessions a message shows. Whoever took part in a session may show what was found there.
+   *
+   * @throws DeputeError SESSION_STATE_CONFLICT unknown_evidence
+   */
+  async #noteUses(tx: WriteTx, session: Session, envelope: Envelope): Promise<void> {
+    for (const place of evidenceReferences(envelope)) {
+      const isTheirs = await tookPart(tx, place.sessionId, envelope.sender?.agentId ?? "");
+      if (!isTheirs || (await findEvidence(tx, place)) === undefined) throw unknownEvidence(session);
+      await insertUse(tx, place, session.sessionId);
+    }
   }
 
   #wakeAfter(tx: WriteTx, sessionId: string): void {

@@ -2,9 +2,11 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import type { ServiceDeps } from "@depute/service";
 import { openStore } from "@depute/store";
+import type { TasksContext } from "../handlers/context.ts";
 import { WakeUps } from "../wake-ups.ts";
 import { Agents } from "./agents.ts";
 import { Callers } from "./callers.ts";
+import { delegatedWork } from "./delegated-work.ts";
 import { SESSION_TOPIC, SessionEngine } from "./engine.ts";
 import { SESSION_MIGRATIONS } from "./migrations.ts";
 import { OutcomeReporter } from "./outcomes.ts";
@@ -24,8 +26,13 @@ export interface Sessions {
  * Opens the sessions on the files of `dataDir`.
  *
  * @param pollMs milliseconds between looks of a stream that nothing wakes
+ * @param tasks the task engine: delegated work is a task
  */
-export async function openSessions(deps: ServiceDeps, pollMs: number): Promise<Sessions> {
+export async function openSessions(
+  deps: ServiceDeps,
+  pollMs: number,
+  tasks: TasksContext,
+): Promise<Sessions> {
   const { log, clock, timers, bus, authority, stopping } = deps;
   const store = await openStore({
     ...deps.storeAt("sessions"),
@@ -39,12 +46,25 @@ export async function openSessions(deps: ServiceDeps, pollMs: number): Promise<S
   const timekeeper = new SessionTimekeeper({ engine, reporter, timers, log });
   timekeeper.start();
   const agents = new Agents(registry);
+  const work = delegatedWork({ engine, tasks, timers, log });
+  engine.onWork(() => work.wake());
+  work.start();
   const callers = new Callers({ authority, engine });
-  const service = sessionService({ engine, agents, callers, clock, timers, wakeUps, pollMs, stopping });
+  const service = sessionService({
+    engine,
+    agents,
+    callers,
+    tasks,
+    clock,
+    timers,
+    wakeUps,
+    pollMs,
+    stopping,
+  });
   return {
     routes: (router) => router.service(SessionService, service),
     async close() {
-      await timekeeper.close();
+      await Promise.all([timekeeper.close(), work.close()]);
       wakeUps.close();
       await store.close();
     },

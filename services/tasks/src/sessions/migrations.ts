@@ -46,9 +46,49 @@ CREATE TABLE session_proofs (
 CREATE INDEX session_proofs_by_time ON session_proofs (expire_ms);
 `;
 
+// Delegations that are worked on as tasks, and how much of what happened to them is still to be seen to.
+const WORKS = `
+CREATE TABLE session_works (
+  session_id TEXT NOT NULL,
+  delegation_id TEXT NOT NULL,
+  task_id TEXT NOT NULL,
+  due BIGINT NOT NULL,
+  PRIMARY KEY (session_id, delegation_id)
+);
+CREATE INDEX session_works_due ON session_works (session_id, delegation_id) WHERE due > 0;
+`;
+
+// What delegates reported, who may show it elsewhere, and where it was shown.
+const EVIDENCE = `
+CREATE TABLE session_evidence (
+  session_id TEXT NOT NULL,
+  delegation_id TEXT NOT NULL,
+  asked_ordinal BIGINT NOT NULL,
+  report_ordinal BIGINT NOT NULL,
+  PRIMARY KEY (session_id, delegation_id)
+);
+
+CREATE TABLE session_evidence_parties (
+  agent_id TEXT NOT NULL,
+  report_ms BIGINT NOT NULL,
+  session_id TEXT NOT NULL,
+  delegation_id TEXT NOT NULL,
+  PRIMARY KEY (agent_id, report_ms, session_id, delegation_id)
+);
+
+CREATE TABLE session_evidence_uses (
+  session_id TEXT NOT NULL,
+  delegation_id TEXT NOT NULL,
+  used_in TEXT NOT NULL,
+  PRIMARY KEY (session_id, delegation_id, used_in)
+);
+`;
+
 /** The tables of ASP sessions, in a file of their own: appending a message waits for no task. */
 export const SESSION_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "sessions", sql: SESSIONS },
   { id: 2, name: "outcomes", sql: OUTCOMES },
   { id: 3, name: "proofs", sql: PROOFS },
+  { id: 4, name: "works", sql: WORKS },
+  { id: 5, name: "evidence", sql: EVIDENCE },
 ];

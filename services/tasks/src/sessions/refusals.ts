@@ -1,4 +1,4 @@
-import { REFUSALS, type Refusal, type RefusalCode, type Session } from "@depute/asp";
+import { type EvidencePlace, REFUSALS, type Refusal, type RefusalCode, type Session } from "@depute/asp";
 import { SessionStateSchema } from "@depute/contracts/asp/v0/session_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 
@@ -39,6 +39,7 @@ export const REASONS: Readonly<Record<RefusalCode, ErrorReason>> = {
   authority_exceeded: SESSION_NOT_ALLOWED,
   performative_not_allowed: SESSION_NOT_ALLOWED,
   unknown_reference: SESSION_STATE_CONFLICT,
+  unknown_evidence: SESSION_STATE_CONFLICT,
   reference_closed: SESSION_STATE_CONFLICT,
   expired: SESSION_STATE_CONFLICT,
   id_taken: SESSION_MESSAGE_ID_TAKEN,
@@ -66,12 +67,27 @@ export function refused({ code, detail }: Refusal, session: Session): DeputeErro
 
 /** The refusal of a proof that was taken before. */
 export function replayed(session: Session): DeputeError {
-  const refusal = {
-    code: "proof_replayed",
-    detail: "the proof was taken before",
-    ...REFUSALS.proof_replayed,
-  };
-  return refused(refusal as Refusal, session);
+  return refusedHere("proof_replayed", "the proof was taken before", session);
+}
+
+/** The refusal of a reference to what no delegate reported, or not to the sender. */
+export function unknownEvidence(session: Session): DeputeError {
+  return refusedHere(
+    "unknown_evidence",
+    "a reference names no evidence of a session of the sender's",
+    session,
+  );
+}
+
+function refusedHere(code: RefusalCode, detail: string, session: Session): DeputeError {
+  return refused({ code, detail, ...REFUSALS[code] }, session);
+}
+
+/** The refusal of a delegation that is not there for this caller, or has no report. */
+export function delegationNotFound({ sessionId, delegationId }: EvidencePlace): DeputeError {
+  return new DeputeError(ErrorReason.SESSION_DELEGATION_NOT_FOUND, "no such delegation", {
+    metadata: { session: sessionId, delegation: delegationId },
+  });
 }
 
 export function sessionNotFound(sessionId: string): DeputeError {

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { isTerminal, recipientOf, type Session, verifyTranscript, viewOf } from "@depute/asp";
+import { isTerminal, objectOf, recipientOf, type Session, verifyTranscript, viewOf } from "@depute/asp";
 import { type Envelope, Performative } from "@depute/contracts/asp/v0/envelope_pb";
 import { type TranscriptEntry, TranscriptEntrySchema } from "@depute/contracts/asp/v0/transcript_pb";
 import type { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
@@ -17,17 +17,23 @@ import {
 } from "@depute/core";
 import { nativeEngine } from "@depute/dct/native";
 import { follow, type Identity, linkSignals, mayActFor, ownOptions } from "@depute/service";
+import { requireAllowed } from "../delegation-policy.ts";
+import type { TasksContext } from "../handlers/context.ts";
 import type { WakeUps } from "../wake-ups.ts";
-import { type Agents, agentNotFound, type KnownAgent } from "./agents.ts";
+import { type Agents, agentNotFound, type KnownAgent, registeredId } from "./agents.ts";
 import type { Callers, Candidate } from "./callers.ts";
 import type { Ending, KnownSession, SessionEngine } from "./engine.ts";
-import { sessionNotFound } from "./refusals.ts";
+import { evidencePage, readEvidence } from "./evidence.ts";
+import { delegationNotFound, sessionNotFound } from "./refusals.ts";
 import { findMessage, listSessions, type MessageRow, readMessages } from "./rows.ts";
+import { watchWork } from "./watch-work.ts";
 
 export interface SessionsContext {
   readonly engine: SessionEngine;
   readonly agents: Agents;
   readonly callers: Callers;
+  /** The task engine: delegated work is a task. */
+  readonly tasks: TasksContext;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly wakeUps: WakeUps;
@@ -42,7 +48,7 @@ const WATCH_BATCH = 32;
 
 /** What agents in sessions call. */
 export function sessionService(sessions: SessionsContext): ServiceImpl<typeof SessionService> {
-  const { engine, agents, callers, clock } = sessions;
+  const { engine, agents, callers, tasks, clock } = sessions;
 
   /** Agents as who may call for themselves, whoever sees them. */
   const themselves = (context: HandlerContext, uri: string) => async (): Promise<Candidate[]> => {
@@ -97,6 +103,11 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       if (own !== undefined) requireSpeaker(identity, own, sender);
       const body = envelope.content?.body?.kind;
       const target = body?.case === "delegate" ? [body.value.targetAgent] : [];
+      if (body?.case === "delegate") {
+        const { targetAgent, scope } = body.value;
+        const options = ownOptions(context, clock);
+        await requireAllowed(tasks.dependencies, own ?? "", registeredId(targetAgent), scope, options);
+      }
       const { ordinal, state, session } = await engine.append(
         envelope,
         await newcomers(target, identity, context),
@@ -160,6 +171,26 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
     async exportTranscript({ sessionId }, context) {
       const { session } = await seen(sessionId, context);
       return { transcript: await engine.transcript(session) };
+    },
+
+    async *watchDelegation({ sessionId, delegationId, afterSequence }, context) {
+      const { session } = await seen(sessionId, context);
+      const place = { sessionId, delegationId };
+      if (objectOf(session, delegationId)?.kind !== "delegation") throw delegationNotFound(place);
+      for await (const event of watchWork(sessions, place, afterSequence, context)) yield { event };
+    },
+
+    async getEvidence({ sessionId, delegationId }, context) {
+      const identity = await callers.identify(context, participants(sessionId));
+      return { evidence: await readEvidence(engine, identity, { sessionId, delegationId }) };
+    },
+
+    async listEvidence({ agentId, pageSize: size, pageToken }, context) {
+      const identity = await callers.identify(context, themselves(context, agentId));
+      const agent = await agents.find(agentId, identity.principal, ownOptions(context, clock));
+      if (agent === undefined) throw agentNotFound(agentId);
+      requireSpeaker(identity, agent.principal, agentId);
+      return evidencePage(engine, agentId, size, pageToken);
     },
 
     async verifyTranscript({ transcript }, context) {

@@ -41,8 +41,8 @@ function person(name: string): Person {
   };
 }
 
-export const [ANN, BEN, EVE] = [person("ann"), person("ben"), person("eve")];
-export const PEOPLE = [ANN, BEN, EVE];
+export const [ANN, BEN, EVE, ZOE] = [person("ann"), person("ben"), person("eve"), person("zoe")];
+const PEOPLE = [ANN, BEN, EVE, ZOE];
 
 const PATH = `/${SessionService.typeName}`;
 
@@ -167,6 +167,11 @@ export class Stage {
       start: async () => ({
         routes: (router) => {
           router.service(AgentService, {
+            listAgents: ({ principal }) => ({
+              agents: PEOPLE.filter(({ key }) => key === principal).map(({ uri }) => ({
+                id: uri.slice(uri.lastIndexOf("/") + 1),
+              })),
+            }),
             getAgent: ({ id, viewer }) => {
               const found = PEOPLE.find(({ uri }) => uri.endsWith(`/${id}`));
               const isHidden = this.hidden.some((pair) => pair.agent === id && pair.from === viewer);
