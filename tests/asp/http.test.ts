@@ -127,6 +127,24 @@ test("agents are found by capability and trust, with the platform's trust in the
   ).toBe(404);
 });
 
+test("delegated work is watched as events, and its report is evidence", async () => {
+  const { sessionId } = await play(wires(), 9);
+  const path = `/sessions/${sessionId}/delegations/del_001`;
+  const work = await asp(`${path}/events`, { headers: { accept: "text/event-stream" } });
+  expect((await events(work)).map(({ event }) => event)).toEqual([
+    "created",
+    "accepted",
+    "started",
+    "completed",
+  ]);
+  expect((await refusal(get(`${path}/events`)))[0]).toBe(400);
+  const evidence = await get(`${path}/evidence`);
+  expect(evidence).toMatchObject({ verifier: GAMMA.uri, delegator: BETA.uri, delegationId: "del_001" });
+  const list = await get(`/evidence?agent_id=${encodeURIComponent(ALPHA.uri)}&limit=1`);
+  expect(list.evidence).toEqual([evidence]);
+  expect((await refusal(get(`/sessions/${sessionId}/delegations/none/evidence`)))[0]).toBe(404);
+});
+
 test("refusals have the protocol's code, the platform's reason and HTTP's status", async () => {
   const { sessionId } = await play(wires(), 8);
   const session = await wire.get(sessionId);

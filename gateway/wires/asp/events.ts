@@ -1,7 +1,12 @@
+import { toJson } from "@bufbuild/protobuf";
 import type { SessionState } from "@depute/contracts/asp/v0/session_pb";
 import { SessionStateSchema } from "@depute/contracts/asp/v0/session_pb";
 import { TranscriptEntrySchema } from "@depute/contracts/asp/v0/transcript_pb";
-import type { WatchSessionResponse } from "@depute/contracts/depute/tasks/v1/session_service_pb";
+import type {
+  WatchDelegationResponse,
+  WatchSessionResponse,
+} from "@depute/contracts/depute/tasks/v1/session_service_pb";
+import { TaskEventSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { encode } from "@depute/wire";
 import type { SseEvent } from "../../src/sse.ts";
 import { toAspError } from "./errors.ts";
@@ -19,6 +24,22 @@ export async function* toSse(
       }
       if (state !== told) yield { event: "session_state", data: { state: stateWord(state) } };
       told = state;
+    }
+  } catch (thrown) {
+    yield { event: "error", data: toAspError(thrown, requestId).body };
+  }
+}
+
+/** The events of a delegation's task, named by what happened: `created`, `progress`, `completed`. */
+export async function* toWorkSse(
+  watched: AsyncIterable<WatchDelegationResponse>,
+  requestId: string,
+): AsyncGenerator<SseEvent, void, undefined> {
+  try {
+    for await (const { event } of watched) {
+      if (event?.payload.case === undefined) continue;
+      const { sequence, payload } = event;
+      yield { event: payload.case, id: String(sequence), data: toJson(TaskEventSchema, event) };
     }
   } catch (thrown) {
     yield { event: "error", data: toAspError(thrown, requestId).body };

@@ -1,6 +1,7 @@
 import type { DescMessage, JsonValue, MessageShape } from "@bufbuild/protobuf";
 import { AgentCardSchema } from "@depute/contracts/asp/v0/agent_card_pb";
 import { type Envelope, EnvelopeSchema, Performative } from "@depute/contracts/asp/v0/envelope_pb";
+import { EvidenceSchema } from "@depute/contracts/asp/v0/evidence_pb";
 import { SessionSchema } from "@depute/contracts/asp/v0/session_pb";
 import { TranscriptEntrySchema, TranscriptSchema } from "@depute/contracts/asp/v0/transcript_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
@@ -15,11 +16,11 @@ import {
 import { decodeValid, encode, parseJson, refusalOf } from "@depute/wire";
 import type { Clients } from "../../src/clients.ts";
 import type { WireDeps } from "../../src/json-rpc-route.ts";
-import { sendEvents } from "../../src/sse.ts";
+import { type SseEvent, sendEvents } from "../../src/sse.ts";
 import { type WireCall, wireCall } from "../../src/wire-call.ts";
 import { cardOf, discoverCards } from "./cards.ts";
 import { toAspError } from "./errors.ts";
-import { stateWord, toSse } from "./events.ts";
+import { stateWord, toSse, toWorkSse } from "./events.ts";
 
 /** The type of ASP's documents; plain JSON is taken too, and given to who asks for nothing else. */
 const ASP_JSON = "application/asp+json";
@@ -73,12 +74,7 @@ export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
         return ok(encode(SessionSchema, present(session)), 201);
       },
       GET: async ({ query, call }) => {
-        const request = {
-          agentId: query.get("agent_id") ?? "",
-          pageSize: limitOf(query),
-          pageToken: query.get("cursor") ?? "",
-        };
-        const page = await sessions.listSessions(request, call.asCaller);
+        const page = await sessions.listSessions(pageOf(query), call.asCaller);
         return ok({
           sessions: page.sessions.map((session) => encode(SessionSchema, session)),
           ...(page.nextPageToken === "" ? {} : { nextCursor: page.nextPageToken }),
@@ -123,6 +119,26 @@ export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
         });
       },
     },
+    [WORK]: {
+      GET: async () => {
+        throw invalid("accept", "must be text/event-stream");
+      },
+    },
+    "/v1/asp/sessions/{id}/delegations/{delegation}/evidence": {
+      GET: async ({ parameters: { id: sessionId = "", delegation: delegationId = "" }, call }) => {
+        const { evidence } = await sessions.getEvidence({ sessionId, delegationId }, call.asCaller);
+        return ok(encode(EvidenceSchema, present(evidence)));
+      },
+    },
+    "/v1/asp/evidence": {
+      GET: async ({ query, call }) => {
+        const page = await sessions.listEvidence(pageOf(query), call.asCaller);
+        return ok({
+          evidence: page.evidence.map((one) => encode(EvidenceSchema, one)),
+          ...(page.nextPageToken === "" ? {} : { nextCursor: page.nextPageToken }),
+        });
+      },
+    },
     "/v1/asp/sessions/{id}/transcript": {
       GET: async ({ parameters: { id: sessionId = "" }, call }) => {
         const { transcript } = await sessions.exportTranscript({ sessionId }, call.asCaller);
@@ -130,6 +146,19 @@ export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
       },
     },
   };
+
+  /** What is answered as server-sent events. */
+  const live: Readonly<Record<string, (asked: Omit<Asked, "read">, from: string | undefined) => SseSource>> =
+    {
+      [LIVE]: ({ parameters: { id: sessionId = "" }, query, call }, from) => {
+        const request = { sessionId, afterOrdinal: afterOf(query, from) };
+        return toSse(sessions.watchSession(request, call.asCaller), call.requestId);
+      },
+      [WORK]: ({ parameters: { id: sessionId = "", delegation: delegationId = "" }, query, call }, from) => {
+        const request = { sessionId, delegationId, afterSequence: BigInt(afterOf(query, from)) };
+        return toWorkSse(sessions.watchDelegation(request, call.asCaller), call.requestId);
+      },
+    };
 
   return Object.entries(routes).map(([path, methods]) => ({
     methods: Object.keys(methods),
@@ -141,13 +170,9 @@ export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
         response.setHeader("asp-session-id", parameters.id);
       }
       try {
-        if (path === LIVE && request.method === "GET" && wantsEvents(request)) {
-          const afterOrdinal = afterOf(query, call.lastEventId);
-          const watched = sessions.watchSession(
-            { sessionId: parameters.id ?? "", afterOrdinal },
-            call.asCaller,
-          );
-          return await sendEvents(response, toSse(watched, call.requestId), deps);
+        const events = live[path];
+        if (events !== undefined && request.method === "GET" && wantsEvents(request)) {
+          return await sendEvents(response, events({ parameters, query, call }, call.lastEventId), deps);
         }
         const read = <Desc extends DescMessage>(schema: Desc) => document(request, schema, deps.maxBodyBytes);
         const method = methods[request.method ?? ""] as Method;
@@ -164,6 +189,9 @@ export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
 }
 
 const LIVE = "/v1/asp/sessions/{id}/messages";
+const WORK = "/v1/asp/sessions/{id}/delegations/{delegation}/events";
+
+type SseSource = AsyncGenerator<SseEvent, void, undefined>;
 
 function wantsEvents({ headers }: HttpRequest): boolean {
   return /(^|,)\s*text\/event-stream\s*($|[,;])/i.test(headers.accept ?? "");
@@ -202,6 +230,15 @@ async function document<Desc extends DescMessage>(
 /** The address and the message have to name the same session. */
 function requireSession({ sessionId }: Envelope, { parameters: { id } }: Asked): void {
   if (sessionId !== id) throw invalid("sessionId", "is not the session of the address");
+}
+
+/** A page of what is an agent's. */
+function pageOf(query: URLSearchParams) {
+  return {
+    agentId: query.get("agent_id") ?? "",
+    pageSize: limitOf(query),
+    pageToken: query.get("cursor") ?? "",
+  };
 }
 
 function limitOf(query: URLSearchParams): number {
