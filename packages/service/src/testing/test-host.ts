@@ -7,11 +7,13 @@ import { type CallOptions, type Client, createClient, type Transport } from "@co
 import { createBus } from "@depute/bus";
 import { type Clock, ManualClock, systemTimers } from "@depute/core";
 import { createGrpcJsTransport } from "@depute/grpc-js";
+import type { StoreLocation } from "@depute/store";
 import { commonSettings } from "../common-settings.ts";
 import { hostServices } from "../host.ts";
 import { createLogger } from "../log.ts";
 import type { ServiceModule } from "../module.ts";
 import { readSettings } from "../settings.ts";
+import { storeAt } from "../store-place.ts";
 
 export interface TestHostOptions<Time extends Clock = ManualClock> {
   /** The service under test: it listens, and keeps its files in a folder of the test. */
@@ -38,6 +40,8 @@ export interface TestHostOptions<Time extends Clock = ManualClock> {
 export interface TestHost<Time extends Clock = ManualClock> {
   readonly clock: Time;
   readonly dataDir: string;
+  /** Where a store of the service is, to be opened while it does not run. */
+  storeAt(name: string): StoreLocation;
   /** Where it listens, e.g. `http://127.0.0.1:40123`; another port after a restart. */
   readonly url: string;
   /** Calls over gRPC. */
@@ -65,20 +69,22 @@ export async function startTestHost<Time extends Clock = ManualClock>(
   const credentialsFile = join(dataDir, "credentials.json");
   writeFileSync(credentialsFile, JSON.stringify(principals.map(withSecret)));
 
+  const where = [
+    "--data-dir",
+    dataDir,
+    `--${module.name}-port`,
+    "0",
+    "--credentials-file",
+    credentialsFile,
+    // With DEPUTE_POSTGRES_URL the same folder means the same schemas.
+    "--postgres-schema-prefix",
+    `test_${createHash("sha256").update(dataDir).digest("hex").slice(0, 24)}`,
+  ];
+  const common = readSettings(commonSettings, [...where, ...commonArgs], about);
+
   const start = async () => {
     const bus = createBus({ onError: fail });
     if (onWake !== undefined) bus.subscribe(onWake.topic, onWake.listener);
-    const where = [
-      "--data-dir",
-      dataDir,
-      `--${module.name}-port`,
-      "0",
-      "--credentials-file",
-      credentialsFile,
-      // With DEPUTE_POSTGRES_URL the same folder means the same schemas.
-      "--postgres-schema-prefix",
-      `test_${createHash("sha256").update(dataDir).digest("hex").slice(0, 24)}`,
-    ];
     const log = createLogger({
       level: onLog === undefined ? "silent" : "warn",
       name: "test",
@@ -89,7 +95,7 @@ export async function startTestHost<Time extends Clock = ManualClock>(
         { module, settings: readSettings(module.settings, args, about), listen: true },
         ...fakes.map((fake) => ({ module: fake, settings: {}, listen: false })),
       ],
-      common: readSettings(commonSettings, [...where, ...commonArgs], about),
+      common,
       bus,
       log,
       clock,
@@ -130,6 +136,7 @@ export async function startTestHost<Time extends Clock = ManualClock>(
   return {
     clock,
     dataDir,
+    storeAt: (name) => storeAt(common, name),
     get url() {
       return running.url;
     },

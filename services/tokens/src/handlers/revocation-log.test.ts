@@ -37,19 +37,13 @@ describe("the checkpoint", () => {
     expect(isSignedCheckpoint(engine, { ...checkpoint, sequence: 2 }, principal)).toBe(true);
   });
 
-  it("keeps a platform from starting on an older copy of its store (R3)", async () => {
+  it("keeps a platform from starting on a store as it was before (R3)", async () => {
     await revokeOne();
-    const store = join(platform.dataDir, "tokens.sqlite");
-    const copies = await platform.whileDown(async () => {
-      const names = [store, `${store}-wal`];
-      return names.map((name) => [name, tryRead(name)] as const);
-    });
     const { token } = await revokeOne();
     await platform.whileDown(async () => {
-      for (const [name, bytes] of copies) {
-        if (bytes === undefined) rmSync(name, { force: true });
-        else writeFileSync(name, bytes);
-      }
+      const store = await platform.openOwnStore();
+      await store.write((tx) => tx.run("DELETE FROM revocations WHERE sequence > 1"));
+      await store.close();
       await expect(platform.start()).rejects.toThrow("does not go on from place 2");
       // Knowing what is lost, an operator may go on.
       rmSync(join(platform.dataDir, "revocations.checkpoint"));
@@ -117,11 +111,3 @@ describe("the log's room (R7)", () => {
     ]);
   });
 });
-
-function tryRead(file: string): Buffer | undefined {
-  try {
-    return readFileSync(file);
-  } catch {
-    return undefined;
-  }
-}

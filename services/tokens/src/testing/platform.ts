@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
@@ -29,10 +28,13 @@ export async function startPlatform(args: readonly string[] = [], commonArgs: re
   };
   const host = await startTestHost(options);
   const { clock, dataDir, whileDown, restart, stop } = host;
+  const openOwnStore = () => openStore({ ...host.storeAt("tokens"), migrations, onError: fail });
 
   return {
     clock,
     dataDir,
+    /** Opens the service's store, while it does not run. */
+    openOwnStore,
     /** Lines of the log, from warnings up. */
     logged,
     get tokens() {
@@ -60,7 +62,7 @@ export async function startPlatform(args: readonly string[] = [], commonArgs: re
     /** Ends the service, and reads what it has recorded of its decisions. */
     audit: () =>
       whileDown(async () => {
-        const store = await openStore({ file: join(dataDir, "tokens.sqlite"), migrations, onError: fail });
+        const store = await openOwnStore();
         const decisions = await store.read((tx) => readDecisions(tx, 0, 10_000));
         await store.close();
         return decisions;

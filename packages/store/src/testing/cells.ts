@@ -1,0 +1,22 @@
+import type { SqlValue, Store } from "../store.ts";
+
+/** Every value of every table, as text; bytes as latin1. For tests of what may not be kept. */
+export async function cellsOf(store: Store): Promise<string[]> {
+  return store.read(async (tx) => {
+    const tables = await tx.all<{ name: string }>(
+      tx.dialect === "sqlite"
+        ? "SELECT name FROM sqlite_master WHERE type = 'table'"
+        : "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = current_schema()",
+    );
+    const cells: string[] = [];
+    for (const { name } of tables) {
+      const rows = await tx.all<Record<string, SqlValue>>(`SELECT * FROM "${name}"`);
+      for (const row of rows) cells.push(...Object.values(row).map(textOf));
+    }
+    return cells;
+  });
+}
+
+function textOf(value: SqlValue): string {
+  return value instanceof Uint8Array ? Buffer.from(value).toString("latin1") : String(value);
+}
