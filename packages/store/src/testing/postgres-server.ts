@@ -34,6 +34,11 @@ export async function postgresForTests(): Promise<TestPostgres | undefined> {
   return undefined;
 }
 
+/** Whether `postgresForTests` has one to give. */
+export function hasPostgres(): boolean {
+  return Boolean(process.env.DEPUTE_POSTGRES_URL) || findPrograms() !== undefined;
+}
+
 /** A name for a schema that nobody has. */
 export function freeSchema(): string {
   return `test_${randomUUID().replaceAll("-", "")}`;
