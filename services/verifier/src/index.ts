@@ -3,6 +3,7 @@ import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
@@ -120,11 +121,13 @@ export const verifier = defineService({
       keypair,
       log: transparency,
       tokens: createClient(TokenService, deps.connect("tokens")),
+      spend: createClient(SpendService, deps.connect("tokens")),
       delegations,
       trust,
       revocations,
       authority: deps.authority,
       clock,
+      logger: log,
     };
     return {
       routes(router) {

@@ -1,16 +1,20 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { create } from "@bufbuild/protobuf";
+import { type SerializedDCT, SerializedDCTSchema } from "@depute/contracts/delegateos/v0/token_pb";
 import { ReviewState, ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { VerificationSpec } from "./rules/documents.ts";
 import { delegator, signedContract, worker } from "./testing/contracts.ts";
 import { type FakeModel, fakeModel } from "./testing/fake-model.ts";
+import { fakeTokens } from "./testing/fake-tokens.ts";
 import { as, message, type Platform, refusal, startPlatform, value } from "./testing/platform.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "depute-judges-"));
 let model: FakeModel;
 let platform: Platform;
+const tokens = fakeTokens();
 beforeAll(async () => {
   model = await fakeModel();
   const key = join(folder, "key");
@@ -30,17 +34,23 @@ beforeAll(async () => {
       { models: ["other"], style: "openai", url: `http://${model.host}/openai`, keyFile: key, ...price },
     ]),
   );
-  platform = await startPlatform([
-    ...["--verifier-judges", judges, "--verifier-outbound-hosts", model.host],
-    ...["--verifier-judge-timeout", "500ms", "--verifier-judges-at-once", "1"],
-  ]);
+  platform = await startPlatform(
+    [
+      ...["--verifier-judges", judges, "--verifier-outbound-hosts", model.host],
+      ...["--verifier-judge-timeout", "500ms", "--verifier-judges-at-once", "1"],
+    ],
+    tokens,
+  );
 });
 afterAll(async () => {
   await platform.stop();
   await model.stop();
   rmSync(folder, { recursive: true });
 });
-beforeEach(() => model.answer());
+beforeEach(() => {
+  model.answer();
+  tokens.setSpend(Number.MAX_SAFE_INTEGER);
+});
 
 const judge = (change: Partial<VerificationSpec> = {}): VerificationSpec => ({
   method: "llm_judge",
@@ -126,6 +136,78 @@ test("judging ends when it has cost the contract's budget", async () => {
     metadata: { needed: "400", allowed: "300" },
   });
   expect(model.asked).toHaveLength(2);
+});
+
+const walletOf = (holder: { principal: { id: string } }, issuer = tokens) =>
+  create(
+    SerializedDCTSchema,
+    issuer.mint({
+      delegatee: holder.principal.id,
+      capabilities: [{ namespace: "llm", action: "generate", resource: "*" }],
+      contractId: "ct_0123456789ab",
+      maxBudgetMicrocents: 1_000_000,
+      maxChainDepth: 1,
+      expiresAt: "2026-01-01T12:00:00Z",
+    }),
+  );
+const checkUnder = (contractId: string, payingToken: SerializedDCT, output = "fine") =>
+  platform.verification.checkOutput({ contractId, output: value(output), payingToken });
+
+test("under a token the most that it may cost is set aside, and what it did cost is charged", async () => {
+  const contractId = await agree(judge({ evaluations: 1 }));
+  const { judgeCostMicrocents } = await checkUnder(contractId, walletOf(delegator));
+  expect(judgeCostMicrocents).toBe(200n);
+  const [reserved] = tokens.reservations;
+  expect(reserved?.charged).toBe(200);
+  // At least a token for each byte that was asked, and all that may be answered.
+  const asked = Buffer.byteLength(model.asked[0]?.body.messages[0]?.content ?? "");
+  expect(reserved?.amount).toBe(asked + 64 + 10 * 1024);
+  await checkUnder(contractId, walletOf(delegator));
+  expect(tokens.reservations).toHaveLength(1);
+});
+
+test("what a model that does not answer may have cost is charged in full", async () => {
+  const contractId = await agree(judge({ evaluations: 1 }));
+  model.answer("hang");
+  expect((await checkUnder(contractId, walletOf(delegator))).result?.passed).toBe(false);
+  const [reserved] = tokens.reservations;
+  expect(reserved?.charged).toBe(reserved?.amount);
+  model.answer({ status: 429 });
+  await checkUnder(contractId, walletOf(delegator));
+  expect(tokens.reservations[1]?.charged).toBe(0);
+});
+
+test("what the token does not bear is not asked, and costs nothing", async () => {
+  const contractId = await agree(judge({ evaluations: 1 }), 300);
+  tokens.setSpend(1000);
+  const refused = { reason: "BUDGET_EXCEEDED" };
+  expect(await refusal(checkUnder(contractId, walletOf(delegator)))).toMatchObject(refused);
+  expect(await refusal(checkUnder(contractId, walletOf(worker)))).toMatchObject({
+    reason: "CALLER_NOT_ALLOWED",
+  });
+  expect(await refusal(checkUnder(contractId, walletOf(delegator, fakeTokens())))).toMatchObject({
+    reason: "TOKEN_DENIED",
+  });
+  expect([model.asked, tokens.reservations]).toEqual([[], []]);
+  // Nor does it count against the contract.
+  expect((await check(contractId)).judgeCostMicrocents).toBe(200n);
+});
+
+test("a charge that does not arrive keeps nobody from the answer, and the reservation stands", async () => {
+  const contractId = await agree(judge({ evaluations: 1 }));
+  tokens.setSpend(Number.MAX_SAFE_INTEGER, true);
+  expect((await checkUnder(contractId, walletOf(delegator))).result?.passed).toBe(true);
+  expect(tokens.reservations).toMatchObject([{ charged: undefined }]);
+});
+
+test("outputs that are judged at once do not overdraw the contract's budget together", async () => {
+  const contractId = await agree(judge({ evaluations: 1 }), 300);
+  const outcomes = await Promise.allSettled(
+    ["one", "two", "three", "four"].map((output) => check(contractId, output)),
+  );
+  expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  expect(model.asked).toHaveLength(1);
+  expect((await check(contractId, "five")).result?.passed).toBe(true);
 });
 
 test("in a composite cheap steps come first, and a failed one spares the model", async () => {

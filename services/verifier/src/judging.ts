@@ -1,15 +1,20 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import { type SerializedDCT, SerializedDCTSchema } from "@depute/contracts/delegateos/v0/token_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
-import { type Identity, mayActFor } from "@depute/service";
+import { SJT_FORMAT } from "@depute/dct";
+import { callerOf, type Identity, mayActFor } from "@depute/service";
 import type { By } from "./checker/checker.ts";
 import { knownJudgement } from "./checker/known-judgement.ts";
 import type { KnownContract } from "./contract-book.ts";
+import { charged } from "./judge/charge.ts";
 import type { WantedReview } from "./reviews.ts";
 import { CheckNotRun, type CheckResult, shorten } from "./rules/check-result.ts";
 import { judgeSteps } from "./rules/composite.ts";
-import type { TaskContract, VerificationSpec } from "./rules/documents.ts";
+import type { VerificationSpec } from "./rules/documents.ts";
 import { isDeterministic } from "./rules/methods.ts";
 import { type Review, stateOf } from "./rules/review.ts";
-import { chargesOf, getJudgement, insertCharge, insertJudgement } from "./store/judgements.ts";
+import { getJudgement, insertJudgement } from "./store/judgements.ts";
 import { getRequestedReview } from "./store/reviews.ts";
 import type { Verifier } from "./verifier.ts";
 
@@ -31,6 +36,18 @@ export interface Subject {
   outputHash: string;
   identity: Identity;
   signal: AbortSignal;
+  /** The issuer's token under which models are paid. */
+  payingToken: SerializedDCT | undefined;
+}
+
+/** The token under which models are paid: the one that is named for it, else the one that the caller presents. */
+export function payingTokenOf(
+  named: SerializedDCT | undefined,
+  context: HandlerContext,
+): SerializedDCT | undefined {
+  if (named !== undefined) return named;
+  const { token } = callerOf(context);
+  return token === undefined ? undefined : create(SerializedDCTSchema, { token, format: SJT_FORMAT });
 }
 
 /** The same, as the checker wants it. */
@@ -107,11 +124,12 @@ async function byComposite(
 }
 
 async function byModel(
-  { store, judge, clock }: Verifier,
-  { known, output, outputHash, identity, signal }: Subject,
+  verifier: Verifier,
+  { known, output, outputHash, identity, signal, payingToken }: Subject,
   spec: VerificationSpec,
   step: string,
 ): Promise<Verdict> {
+  const { store, judge, clock } = verifier;
   const { contract } = known;
   const key = { contractId: contract.id, outputHash, step };
   const before = await store.read((tx) => getJudgement(tx, key));
@@ -122,24 +140,12 @@ async function byModel(
       "judging costs the contract's issuer, who has to ask for it",
     );
   }
-  await assertAffordable(store, contract);
-  const { result, problem, cost } = await judge.judge(contract, spec, output, signal);
-  const now = clock.now();
-  await store.write(async (tx) => {
-    if (result !== undefined) await insertJudgement(tx, key, result, cost, now);
-    if (cost > 0) await insertCharge(tx, { contractId: contract.id, issuer: contract.issuer, cost }, now);
+  const judging = judge.prepare(contract, spec, output);
+  const payer = { contract, token: payingToken };
+  const { result, problem, cost } = await charged(verifier, payer, judging, signal, async (tx, judged) => {
+    if (judged.result !== undefined) await insertJudgement(tx, key, judged.result, judged.cost, clock.now());
   });
   return result === undefined ? failing(problem, cost) : { result, reviewId: "", cost };
-}
-
-/** Judging may cost as much as the work itself, and then no more. */
-async function assertAffordable(store: Verifier["store"], { id, constraints }: TaskContract): Promise<void> {
-  const spent = await store.read((tx) => chargesOf(tx, id));
-  const allowed = constraints.maxBudgetMicrocents;
-  if (spent === 0 || spent < allowed) return;
-  throw new DeputeError(ErrorReason.BUDGET_EXCEEDED, "judging this contract's outputs has cost its budget", {
-    metadata: { needed: String(spent), allowed: String(allowed), unit: "microcents" },
-  });
 }
 
 async function byPerson(

@@ -2,10 +2,11 @@ import type { Client } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
 import type { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import type { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import type { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import type { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import type { Clock, Timers } from "@depute/core";
 import type { CryptoEngine, Keypair } from "@depute/dct";
-import type { Authority } from "@depute/service";
+import type { Authority, Logger } from "@depute/service";
 import type { Store } from "@depute/store";
 import type { Checker } from "./checker/checker.ts";
 import type { ContractBook } from "./contract-book.ts";
@@ -42,8 +43,11 @@ export interface Verifier {
   /** Aborts when the process begins to drain. */
   readonly stopping: AbortSignal;
   readonly tokens: Client<typeof TokenService>;
+  /** Where judging is charged. */
+  readonly spend: Client<typeof SpendService>;
   readonly delegations: Client<typeof DelegationService>;
   readonly revocations: Client<typeof RevocationService>;
   readonly authority: Authority;
   readonly clock: Clock;
+  readonly logger: Logger;
 }

@@ -12,7 +12,7 @@ import { attestationNotFound, canonicalOutput, readAttestation, saveAttestation 
 import type { KnownContract } from "../contract-book.ts";
 import { toMessage, toStored } from "../documents.ts";
 import { readValue } from "../json-value.ts";
-import { byOf, judgeOutput } from "../judging.ts";
+import { byOf, judgeOutput, payingTokenOf } from "../judging.ts";
 import type { CheckResult } from "../rules/check-result.ts";
 import type { Attestation } from "../rules/documents.ts";
 import { firstMissing } from "../store/attestations.ts";
@@ -49,7 +49,8 @@ export async function attestOutput(
   const missing = await store.read((tx) => firstMissing(tx, children));
   if (missing !== undefined) throw attestationNotFound(missing);
 
-  const subject = { known, output: output.text, outputHash: hash, ...by };
+  const payingToken = payingTokenOf(request.payingToken, context);
+  const subject = { known, output: output.text, outputHash: hash, payingToken, ...by };
   const { result, reviewId } = await judgeOutput(verifier, subject);
   if (result === undefined) {
     throw new DeputeError(ErrorReason.REVIEW_PENDING, "a person decides first", {

@@ -10,7 +10,7 @@ import { CanonicalError, canonicalJson, invalid } from "@depute/core";
 import { canonicalOutput } from "../attestations.ts";
 import { SCHEMA_LIMITS } from "../checker/schema-limits.ts";
 import { readValue } from "../json-value.ts";
-import { byOf, judgeOutput } from "../judging.ts";
+import { byOf, judgeOutput, payingTokenOf } from "../judging.ts";
 import type { VerificationSpec } from "../rules/documents.ts";
 import { isDeterministic } from "../rules/methods.ts";
 import type { Verifier } from "../verifier.ts";
@@ -37,7 +37,8 @@ export function verificationService(verifier: Verifier): ServiceImpl<typeof Veri
       const shown = isDeterministic(verification)
         ? { canonical: text, hash: "" }
         : await canonicalOutput(verifier, text, byOf(by));
-      const subject = { known, output: shown.canonical, outputHash: shown.hash, ...by };
+      const payingToken = payingTokenOf(request.payingToken, context);
+      const subject = { known, output: shown.canonical, outputHash: shown.hash, payingToken, ...by };
       const { result, reviewId, cost } = await judgeOutput(verifier, subject);
       const answer = { method: METHODS[verification.method], reviewId, judgeCostMicrocents: BigInt(cost) };
       return result === undefined ? answer : { ...answer, result };

@@ -13,7 +13,7 @@ import type { By } from "../checker/checker.ts";
 import { schemaJudgementOf } from "../contract-book.ts";
 import { toDocument, toMessage } from "../documents.ts";
 import { assertOutputSize, type JsonText, readValue } from "../json-value.ts";
-import { byOf, judgeOutput } from "../judging.ts";
+import { byOf, judgeOutput, payingTokenOf } from "../judging.ts";
 import { findingsOf, outputFault, type Step } from "../rules/attestation-findings.ts";
 import type { CheckResult } from "../rules/check-result.ts";
 import type { Attestation } from "../rules/documents.ts";
@@ -45,8 +45,9 @@ export async function verifyAttestation(
   const { canonical: text, hash } = found;
   // The text checks the output schema for schema_match only.
   const schema = contract.verification.method === "schema_match" ? schemaJudgementOf(contract) : undefined;
+  const payingToken = payingTokenOf(undefined, context);
   const judged = async (text: string): Promise<CheckResult> => {
-    const subject = { known, output: text, outputHash: hash, ...by };
+    const subject = { known, output: text, outputHash: hash, payingToken, ...by };
     const { result, reviewId } = await judgeOutput(verifier, subject);
     return result ?? { passed: false, details: `review ${reviewId} waits for a decision` };
   };

@@ -3,6 +3,9 @@ import type { JudgeEndpoint } from "./config.ts";
 /** Tokens of one answer at most: a score and a brief explanation. */
 export const MAX_ANSWER_TOKENS = 1024;
 
+/** Tokens that an endpoint may count beside the prompt: who speaks, where it begins and ends. */
+const MAX_FRAME_TOKENS = 64;
+
 /** Bytes of one answer that are read. */
 const MAX_BODY_BYTES = 256 * 1024;
 
@@ -30,7 +33,7 @@ export async function askModel(
   question: Question,
   signal: AbortSignal,
 ): Promise<Answer> {
-  const ceiling = costOf(endpoint, Math.ceil(question.prompt.length / 2), MAX_ANSWER_TOKENS);
+  const ceiling = ceilingOf(endpoint, question.prompt);
   try {
     const response = await fetch(endpoint.url, {
       method: "POST",
@@ -49,6 +52,11 @@ export async function askModel(
     const problem = signal.aborted ? "no answer in time" : `no answer: ${(error as Error).name}`;
     return { text: undefined, cost: ceiling, problem };
   }
+}
+
+/** The most that one answer costs, in microcents: a token has at least one byte, and some more stand around the prompt. */
+export function ceilingOf(endpoint: JudgeEndpoint, prompt: string): number {
+  return costOf(endpoint, Buffer.byteLength(prompt) + MAX_FRAME_TOKENS, MAX_ANSWER_TOKENS);
 }
 
 function headersOf({ style, key }: JudgeEndpoint): Record<string, string> {

@@ -4,6 +4,7 @@ import { CheckNotRun, type CheckResult } from "../rules/check-result.ts";
 import type { TaskContract, VerificationSpec } from "../rules/documents.ts";
 import {
   type JudgeReply,
+  type JudgeSpec,
   judgePrompt,
   judgeSpecOf,
   parseReply,
@@ -11,7 +12,7 @@ import {
   spreadOf,
   verdictOf,
 } from "../rules/judge.ts";
-import { askModel } from "./ask.ts";
+import { askModel, ceilingOf } from "./ask.ts";
 import type { JudgeEndpoint } from "./config.ts";
 
 export interface JudgeOptions {
@@ -34,6 +35,16 @@ export interface Judged {
   cost: number;
 }
 
+/** A judging that waits to be paid for. */
+export interface Judging {
+  /** The most that it costs, in microcents. */
+  readonly ceiling: number;
+  /** The most time that it takes, in milliseconds. */
+  readonly limitMs: number;
+  /** Asks. Throws DeputeError LIMIT_EXCEEDED, and then nothing was asked. */
+  readonly ask: (signal: AbortSignal) => Promise<Judged>;
+}
+
 /** Asks models what an output is worth (DelegateOS 6.5). */
 export class Judge {
   readonly #options: JudgeOptions;
@@ -49,17 +60,33 @@ export class Judge {
     return this.#options.judges.has(model);
   }
 
-  /** @param output JSON of the output. @throws DeputeError LIMIT_EXCEEDED; CheckNotRun for a model without endpoint */
-  async judge(
-    contract: TaskContract,
-    spec: VerificationSpec,
-    output: string,
-    signal: AbortSignal,
-  ): Promise<Judged> {
+  /**
+   * What judging an output would ask.
+   *
+   * @param output JSON of the output
+   * @throws CheckNotRun for a model without endpoint
+   */
+  prepare(contract: TaskContract, spec: VerificationSpec, output: string): Judging {
     const wanted = judgeSpecOf(spec);
     const endpoint = this.#options.judges.get(wanted.model);
     if (endpoint === undefined) throw new CheckNotRun(`no judge of the model ${wanted.model} is configured`);
     const prompt = judgePrompt(contract, output, wanted.rubric);
+    return {
+      ceiling: Math.min(Number.MAX_SAFE_INTEGER, wanted.evaluations * ceilingOf(endpoint, prompt)),
+      // Each has to wait for as many turns as there are questions, at worst.
+      limitMs: this.#options.timeoutMs * (1 + Math.ceil(this.#options.maxWaiting / this.#options.maxOpen)),
+      ask: (signal) => this.#judge(contract.id, wanted, endpoint, prompt, signal),
+    };
+  }
+
+  async #judge(
+    contractId: string,
+    wanted: JudgeSpec,
+    endpoint: JudgeEndpoint,
+    prompt: string,
+    signal: AbortSignal,
+  ): Promise<Judged> {
+    this.#assertRoom(wanted.evaluations);
     const question = { model: wanted.model, temperature: wanted.temperature, prompt };
     // Independent of one another, so all at once as far as there is room.
     const answers = await Promise.all(
@@ -72,28 +99,30 @@ export class Judge {
       const problem =
         answers.find((answer) => answer.problem !== undefined)?.problem ?? "an answer that is no score";
       this.#options.log.warn(
-        { contract: contract.id, model: wanted.model, problem },
+        { contract: contractId, model: wanted.model, problem },
         "a judge did not answer",
       );
       return { result: undefined, problem, cost };
     }
     const spread = spreadOf(usable);
     if (spread > SPREAD_WARNING) {
-      this.#options.log.warn({ contract: contract.id, model: wanted.model, spread }, "the judges differ");
+      this.#options.log.warn({ contract: contractId, model: wanted.model, spread }, "the judges differ");
     }
     return { result: verdictOf(usable, wanted), problem: "", cost };
   }
 
+  /** Nothing is asked, and nothing costs, unless all questions have room. */
+  #assertRoom(questions: number): void {
+    const { maxOpen, maxWaiting } = this.#options;
+    if (this.#open + this.#waiting.length + questions <= maxOpen + maxWaiting) return;
+    throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "too many questions to judges wait", {
+      metadata: { limit: "waiting_judges", max: String(maxWaiting) },
+    });
+  }
+
   async #ask(endpoint: JudgeEndpoint, question: Parameters<typeof askModel>[1], signal: AbortSignal) {
-    const { maxOpen, maxWaiting, timeoutMs, timers } = this.#options;
-    if (this.#open >= maxOpen) {
-      if (this.#waiting.length >= maxWaiting) {
-        throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "too many questions to judges wait", {
-          metadata: { limit: "waiting_judges", max: String(maxWaiting) },
-        });
-      }
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    }
+    const { maxOpen, timeoutMs, timers } = this.#options;
+    if (this.#open >= maxOpen) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#open += 1;
     const limit = new AbortController();
     const cancel = timers.after(timeoutMs, () => limit.abort());

@@ -34,17 +34,26 @@ export async function insertJudgement(
   );
 }
 
-/** Writes down what judging cost, for the contract's issuer. */
-export async function insertCharge(
+/** Sets aside what judging may cost, for the contract's issuer: it counts in full until it is settled. Gives its place. */
+export async function holdCharge(
   tx: WriteTx,
   { contractId, issuer, cost }: { contractId: string; issuer: string; cost: number },
   now: number,
-): Promise<void> {
-  await tx.run(
-    `INSERT INTO judge_charges (place, contract_id, issuer, cost, create_ms)
-     SELECT COALESCE(MAX(place), 0) + 1, ?, ?, ?, ? FROM judge_charges`,
-    [contractId, issuer, cost, now],
+): Promise<number> {
+  const row = await tx.get<{ place: number }>(
+    `SELECT COALESCE(MAX(place), 0) + 1 AS "place" FROM judge_charges`,
   );
+  const place = row?.place ?? 1;
+  await tx.run(
+    "INSERT INTO judge_charges (place, contract_id, issuer, cost, create_ms) VALUES (?, ?, ?, ?, ?)",
+    [place, contractId, issuer, cost, now],
+  );
+  return place;
+}
+
+/** Writes down what judging did cost. */
+export async function settleCharge(tx: WriteTx, place: number, cost: number): Promise<void> {
+  await tx.run("UPDATE judge_charges SET cost = ? WHERE place = ?", [cost, place]);
 }
 
 /** Microcents that judging outputs of a contract has cost. */

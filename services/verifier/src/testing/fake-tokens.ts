@@ -9,6 +9,7 @@ import {
   RevocationSchema,
   RevocationService,
 } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import {
   InspectTokenResponseSchema,
   TokenService,
@@ -31,19 +32,29 @@ import { defineService } from "@depute/service";
 import { decode } from "@depute/wire";
 import { engine } from "./contracts.ts";
 
+/** Microcents under some token; `charged` is undefined while nobody has settled it. */
+export interface Reserved {
+  id: string;
+  amount: number;
+  charged: number | undefined;
+}
+
 /** A tokens service with a root key and a log of revocations. What it says of a token is what @depute/dct says. */
 export function fakeTokens() {
   const root = generateKeypair(engine);
   const log: MessageInitShape<typeof RevocationSchema>[] = [];
   const list = new RevocationList(engine);
   const recorded = new Map<string, MessageInitShape<typeof DelegationRecordSchema>>();
+  const reservations: Reserved[] = [];
+  let budget = Number.MAX_SAFE_INTEGER;
+  let losesCommits = false;
   let wake: () => void = () => {};
   let clock: Clock = { now: () => 0 };
 
   const module = defineService({
     name: "tokens",
     settings: {},
-    descriptors: [TokenService, DelegationService, RevocationService],
+    descriptors: [TokenService, DelegationService, RevocationService, SpendService],
     async start(deps) {
       clock = deps.clock;
       return {
@@ -60,7 +71,7 @@ export function fakeTokens() {
                   now: clock.now(),
                   spentMicrocents: 0,
                   holder: "bearer",
-                  contractId,
+                  ...(contractId !== "" && { contractId }),
                 },
               );
               if (!result.ok) {
@@ -83,6 +94,25 @@ export function fakeTokens() {
               const delegation = recorded.get(delegationId);
               if (delegation !== undefined) return { delegations: [delegation] };
               throw new DeputeError(ErrorReason.DELEGATION_NOT_FOUND, "no such delegation");
+            },
+          });
+          router.service(SpendService, {
+            reserveSpend({ amountMicrocents }) {
+              const amount = Number(amountMicrocents);
+              const taken = reservations.reduce((sum, each) => sum + (each.charged ?? each.amount), 0);
+              if (taken + amount > budget) {
+                throw new DeputeError(ErrorReason.BUDGET_EXCEEDED, "not that much is left");
+              }
+              const id = crypto.randomUUID();
+              reservations.push({ id, amount, charged: undefined });
+              return { reservation: { id } };
+            },
+            commitSpend({ reservationId, amountMicrocents }) {
+              if (losesCommits) throw new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "not now");
+              const reserved = reservations.find(({ id }) => id === reservationId);
+              if (reserved === undefined) throw new DeputeError(ErrorReason.RESERVATION_NOT_FOUND, "none");
+              reserved.charged = amountMicrocents === undefined ? reserved.amount : Number(amountMicrocents);
+              return {};
             },
           });
           router.service(RevocationService, {
@@ -113,6 +143,14 @@ export function fakeTokens() {
   return {
     module,
     root: root.principal.id,
+    /** What was set aside, and what of it was charged. */
+    reservations,
+    /** How much all tokens may spend, and whether commits arrive. */
+    setSpend(limit: number, loses = false) {
+      reservations.length = 0;
+      budget = limit;
+      losesCommits = loses;
+    },
     mint(params: CreateParams): SerializedDCT {
       return serialiseToken(createToken(engine, params, root, { now: clock.now() }));
     },
