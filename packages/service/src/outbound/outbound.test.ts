@@ -176,4 +176,19 @@ describe("a request", () => {
     aborter.abort();
     await expect(readText(answer.body)).rejects.toThrow();
   });
+
+  it("ends a request whose answer nobody reads, and no error goes uncaught", async () => {
+    const port = await serve((_, response) => {
+      response.writeHead(200);
+      response.write("a");
+    });
+    const stop = new AbortController();
+    const { body } = await outbound(["127.0.0.1"]).send(`http://127.0.0.1:${port}/`, {
+      ...request(),
+      signal: stop.signal,
+    });
+    stop.abort();
+    await new Promise((resolve) => setImmediate(resolve));
+    await expect(readText(body)).rejects.toThrow();
+  });
 });

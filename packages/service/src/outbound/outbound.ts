@@ -10,7 +10,7 @@ import { isIP } from "node:net";
 import { type AllowedHosts, type AllowedTarget, notAllowed } from "./allowed-hosts.ts";
 import { isPublicAddress } from "./public-address.ts";
 
-/** Connections to one host at once; further requests wait for one of them. */
+/** Connections to one host at once, where nothing else is said. */
 const MAX_CONNECTIONS = 64;
 /** Characters of an answer's headers, as for the platform's own. */
 const MAX_HEADER_BYTES = 32 * 1024;
@@ -22,6 +22,8 @@ export interface OutboundOptions {
   readonly hosts: AllowedHosts;
   /** How names become addresses; the system's own way by default. */
   readonly lookup?: Lookup;
+  /** Connections to one host at once; further requests wait for one of them. 64 by default. */
+  readonly maxConnections?: number;
 }
 
 export interface OutboundRequest {
@@ -59,14 +61,19 @@ export interface PinnedTarget {
 export class Outbound {
   readonly #hosts: AllowedHosts;
   readonly #lookup: Lookup;
-  readonly #agents = {
-    "http:": new HttpAgent({ keepAlive: true, maxSockets: MAX_CONNECTIONS }),
-    "https:": new HttpsAgent({ keepAlive: true, maxSockets: MAX_CONNECTIONS }),
-  };
+  readonly #agents: { readonly "http:": HttpAgent; readonly "https:": HttpsAgent };
 
-  constructor({ hosts, lookup = (name) => systemLookup(name, { all: true }) }: OutboundOptions) {
+  constructor({
+    hosts,
+    lookup = (name) => systemLookup(name, { all: true }),
+    maxConnections: maxSockets = MAX_CONNECTIONS,
+  }: OutboundOptions) {
     this.#hosts = hosts;
     this.#lookup = lookup;
+    this.#agents = {
+      "http:": new HttpAgent({ keepAlive: true, maxSockets }),
+      "https:": new HttpsAgent({ keepAlive: true, maxSockets }),
+    };
   }
 
   /**
@@ -123,6 +130,8 @@ export class Outbound {
       request.once("timeout", () => request.destroy(new Error(`no answer within ${idleMs} ms`)));
       request.end(body);
     });
+    // Who reads the body hears of it; while nobody does, an abort must not be an error that nobody caught.
+    answer.on("error", () => {});
     return {
       status: answer.statusCode ?? 0,
       headers: answer.headers,
