@@ -138,16 +138,17 @@ test("judging ends when it has cost the contract's budget", async () => {
   expect(model.asked).toHaveLength(2);
 });
 
-const walletOf = (holder: { principal: { id: string } }, issuer = tokens) =>
+const walletOf = (holder: { principal: { id: string } }, change: object = {}) =>
   create(
     SerializedDCTSchema,
-    issuer.mint({
+    tokens.mint({
       delegatee: holder.principal.id,
       capabilities: [{ namespace: "llm", action: "generate", resource: "*" }],
       contractId: "ct_0123456789ab",
       maxBudgetMicrocents: 1_000_000,
       maxChainDepth: 1,
       expiresAt: "2026-01-01T12:00:00Z",
+      ...change,
     }),
   );
 const checkUnder = (contractId: string, payingToken: SerializedDCT, output = "fine") =>
@@ -185,9 +186,9 @@ test("what the token does not bear is not asked, and costs nothing", async () =>
   expect(await refusal(checkUnder(contractId, walletOf(worker)))).toMatchObject({
     reason: "CALLER_NOT_ALLOWED",
   });
-  expect(await refusal(checkUnder(contractId, walletOf(delegator, fakeTokens())))).toMatchObject({
-    reason: "TOKEN_DENIED",
-  });
+  const ending = walletOf(delegator, { expiresAt: "2026-01-01T00:00:01Z" });
+  platform.clock.advance(60_000);
+  expect(await refusal(checkUnder(contractId, ending))).toMatchObject({ reason: "TOKEN_DENIED" });
   expect([model.asked, tokens.reservations]).toEqual([[], []]);
   // Nor does it count against the contract.
   expect((await check(contractId)).judgeCostMicrocents).toBe(200n);
