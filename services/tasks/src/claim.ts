@@ -101,7 +101,8 @@ async function roomOf(tx: ReadTx, { holder, capacity, agentId }: WorkerStream): 
   return limits.maxHeld === 0 ? room : Math.min(room, limits.maxHeld - (await countHeldByAgent(tx, agentId)));
 }
 
-async function assignmentOf(
+/** A task that is held, as its worker gets it. */
+export async function assignmentOf(
   tx: ReadTx,
   { task, epoch, hold }: TaskRecord,
   memory: ContextMemory,

@@ -230,6 +230,22 @@ CREATE INDEX task_delegations_to_tell ON task_delegations (place) WHERE place IS
 CREATE INDEX task_delegations_open ON task_delegations (revocation_id) WHERE place IS NULL;
 `;
 
+// What goes on at endpoints; a row whose time is set waits for its endpoint to be told that it is called off.
+const PUSH = `
+CREATE TABLE push_remotes (
+  remote_id TEXT PRIMARY KEY,
+  task_id TEXT NOT NULL,
+  endpoint TEXT NOT NULL,
+  terms TEXT NOT NULL,
+  last_event_id TEXT NOT NULL,
+  owed_ms BIGINT,
+  reason TEXT NOT NULL DEFAULT '',
+  tries BIGINT NOT NULL DEFAULT 0
+);
+CREATE INDEX push_remotes_by_task ON push_remotes (task_id) WHERE owed_ms IS NULL;
+CREATE INDEX push_remotes_owed ON push_remotes (owed_ms) WHERE owed_ms IS NOT NULL;
+`;
+
 /** The tables of the tasks service. Status 1 is TASK_STATUS_PENDING, 6 TASK_STATUS_IN_REVIEW. */
 export const MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "tasks", sql: TASKS },
@@ -240,4 +256,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: 6, name: "artifacts", sql: ARTIFACTS },
   { id: 7, name: "delegations", sql: DELEGATIONS },
   { id: 8, name: "cap", sql: CAP },
+  { id: 9, name: "push", sql: PUSH },
 ];

@@ -105,3 +105,33 @@ export async function countHeldByAgent(tx: ReadTx, agentId: string): Promise<num
   );
   return row?.held ?? 0;
 }
+
+/** The first agents after this one, in the order of their ids, for which a task waits. */
+export async function agentsWithWork(
+  tx: ReadTx,
+  afterAgentId: string,
+  nowMs: number,
+  limit: number,
+): Promise<string[]> {
+  const found: string[] = [];
+  for (let after = afterAgentId; found.length < limit; ) {
+    // One step of the index for each agent, however many tasks wait for it.
+    const row = await tx.get<{ agent_id: string }>(
+      `SELECT agent_id FROM tasks WHERE agent_id > ? AND ${WAITING} ORDER BY agent_id LIMIT 1`,
+      [after, nowMs, nowMs],
+    );
+    if (row === undefined) break;
+    found.push(row.agent_id);
+    after = row.agent_id;
+  }
+  return found;
+}
+
+/** The tasks held by holders of these names: from the first one on, and before the other. */
+export async function heldByRange(tx: ReadTx, from: string, before: string): Promise<string[]> {
+  const rows = await tx.all<{ task_id: string }>(
+    "SELECT task_id FROM tasks WHERE holder IS NOT NULL AND holder >= ? AND holder < ?",
+    [from, before],
+  );
+  return rows.map(({ task_id }) => task_id);
+}

@@ -1,0 +1,67 @@
+import { AllowedHosts, Outbound, type ServiceDeps } from "@depute/service";
+import type { TasksContext } from "../handlers/context.ts";
+import { Endpoints } from "./agents.ts";
+import { Dispatcher } from "./dispatcher.ts";
+import { Farewells } from "./farewells.ts";
+import { Kept, MAX_KEPT } from "./kept.ts";
+import { peersOver, readPeerCredentials } from "./peers.ts";
+import { Remotes } from "./remotes.ts";
+
+/** What pushing work to endpoints is set to. */
+export interface PushSettings {
+  /** The hosts that may be called; none turns all of this off. */
+  readonly hosts: readonly string[];
+  /** The file of credentials; empty for none. */
+  readonly credentialsFile: string;
+  /** Tasks at endpoints at once. */
+  readonly capacity: number;
+  /** Of these, for one agent. */
+  readonly perAgent: number;
+}
+
+/** Work at agents' own endpoints. */
+export interface PushDelegates {
+  /** Ends background work; to be called while the store is still open. */
+  close(): Promise<void>;
+}
+
+/**
+ * Agents that answer NEKTE themselves are called where they do: their work is taken for them as by a worker, handed over
+ * there, and what they tell of it is relayed.
+ *
+ * @throws Error for hosts and credentials that cannot be read
+ */
+export async function openPushDelegates(
+  { log }: Pick<ServiceDeps, "log">,
+  tasks: TasksContext,
+  { hosts, credentialsFile, capacity, perAgent }: PushSettings,
+): Promise<PushDelegates> {
+  const allowed = new AllowedHosts(hosts);
+  if (allowed.isEmpty) return { close: async () => {} };
+  const { engine, clock, timers, dependencies } = tasks;
+  // Streams hold their connections, so what is asked beside them has others.
+  const outbound = {
+    streams: new Outbound({ hosts: allowed, maxConnections: capacity + MAX_KEPT }),
+    calls: new Outbound({ hosts: allowed }),
+  };
+  const peerAt = peersOver(outbound, readPeerCredentials(credentialsFile));
+  const remotes = await Remotes.open(engine);
+  const kept = new Kept();
+  const farewells = new Farewells({ store: engine.store, peerAt, clock, timers, log });
+  remotes.onOwed(() => farewells.wake());
+  remotes.onEnd((taskId) => kept.drop(taskId));
+  const push = { peerAt, remotes, kept, clock, timers };
+  const endpoints = new Endpoints(dependencies.agents, clock);
+  const dispatcher = new Dispatcher({ tasks, endpoints, push, log, capacity, perAgent });
+  await dispatcher.start();
+  farewells.wake();
+  return {
+    async close() {
+      await dispatcher.close();
+      kept.close();
+      await farewells.close();
+      outbound.streams.close();
+      outbound.calls.close();
+    },
+  };
+}

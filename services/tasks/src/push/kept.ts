@@ -1,0 +1,45 @@
+import type { Peer } from "./peer.ts";
+import type { Numbered } from "./rules/peer-event.ts";
+
+/** Streams of suspended work that are kept open at once; each costs a connection. */
+export const MAX_KEPT = 64;
+
+/** A stream that goes on where it was left. */
+export interface OpenStream {
+  readonly events: AsyncIterator<Numbered>;
+  readonly peer: Peer;
+  /** Ends it. */
+  readonly stop: AbortController;
+}
+
+/**
+ * Streams of work that its endpoint has suspended: NEKTE tells on them how the work goes on once it is resumed. Dropped
+ * ones are missed only where the endpoint cannot be asked again from where they ended.
+ */
+export class Kept {
+  readonly #streams = new Map<string, OpenStream>();
+
+  keep(taskId: string, stream: OpenStream): void {
+    this.drop(taskId);
+    const [oldest] = this.#streams.keys();
+    if (this.#streams.size >= MAX_KEPT && oldest !== undefined) this.drop(oldest);
+    this.#streams.set(taskId, stream);
+  }
+
+  take(taskId: string): OpenStream | undefined {
+    const stream = this.#streams.get(taskId);
+    this.#streams.delete(taskId);
+    return stream;
+  }
+
+  drop(taskId: string): void {
+    const stream = this.take(taskId);
+    if (stream === undefined) return;
+    stream.stop.abort();
+    stream.peer.close();
+  }
+
+  close(): void {
+    for (const taskId of [...this.#streams.keys()]) this.drop(taskId);
+  }
+}
