@@ -18,12 +18,14 @@ export function toPostgres(sql: string): string {
   );
 }
 
-/** What `toPostgres` relies on: the members of an array in their order, and a part of a JSON text as text. */
+/** SQLite's functions that statements use: the members of an array in their order, a part of a JSON text, a place in a text. */
 export const FUNCTIONS = `
 CREATE OR REPLACE FUNCTION json_list(list TEXT) RETURNS TABLE (key BIGINT, value TEXT) LANGUAGE sql IMMUTABLE AS
   'SELECT place - 1, member FROM jsonb_array_elements_text(list::jsonb) WITH ORDINALITY AS of (member, place)';
 CREATE OR REPLACE FUNCTION json_extract(document TEXT, path TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE AS
   'SELECT jsonb_path_query_first(document::jsonb, path::jsonpath) #>> ''{}''';
+CREATE OR REPLACE FUNCTION instr(whole TEXT, part TEXT) RETURNS INT LANGUAGE sql IMMUTABLE AS
+  'SELECT strpos(whole, part)';
 `;
 
 /** Statements of a schema: whole numbers have 64 bits, and texts are compared by their bytes, as everywhere in Depute. */

@@ -1,5 +1,34 @@
 import type { Migration } from "@depute/store";
 
+/** Keys that capabilities are looked up by. */
+const KEYS = `
+      CREATE TABLE capability_keys (
+        key TEXT NOT NULL,               -- a tag, protocol or organization of the agent, with a letter for its kind
+        id TEXT NOT NULL,
+        agent_id TEXT NOT NULL REFERENCES agents (id),
+        PRIMARY KEY (key, id, agent_id)  -- in the order of the lists
+      );
+      CREATE INDEX capability_keys_by_agent ON capability_keys (agent_id);
+      INSERT INTO capability_keys (key, id, agent_id)
+        SELECT 'o' || a.organization, c.id, c.agent_id FROM capabilities c JOIN agents a ON a.id = c.agent_id
+        WHERE a.organization <> '';
+`;
+
+/** What Postgres searches in, where SQLite has FTS5. */
+const POSTGRES_TEXT = `
+      CREATE TABLE capability_docs (
+        agent_id TEXT NOT NULL,
+        id TEXT NOT NULL,
+        name TSVECTOR NOT NULL,
+        category TSVECTOR NOT NULL,
+        description TSVECTOR NOT NULL,
+        whole TSVECTOR NOT NULL,         -- the three together
+        keys TSVECTOR NOT NULL,
+        PRIMARY KEY (agent_id, id)
+      );
+      CREATE INDEX capability_docs_by_word ON capability_docs
+        USING gin (name, category, description, whole, keys)`;
+
 /**
  * Times are milliseconds since the Unix epoch. Column types are named so that SQLite and Postgres both take them.
  *
@@ -103,18 +132,7 @@ export const migrations: readonly Migration[] = [
   {
     id: 3,
     name: "search",
-    sql: `
-      CREATE TABLE capability_keys (
-        key TEXT NOT NULL,               -- a tag, protocol or organization of the agent, with a letter for its kind
-        id TEXT NOT NULL,
-        agent_id TEXT NOT NULL REFERENCES agents (id),
-        PRIMARY KEY (key, id, agent_id)  -- in the order of the lists
-      );
-      CREATE INDEX capability_keys_by_agent ON capability_keys (agent_id);
-      INSERT INTO capability_keys (key, id, agent_id)
-        SELECT 'o' || a.organization, c.id, c.agent_id FROM capabilities c JOIN agents a ON a.id = c.agent_id
-        WHERE a.organization <> '';
-
+    sql: `${KEYS}
       -- SQLite's own, behind TextIndex; another database brings another one.
       CREATE TABLE capability_docs (
         doc INTEGER PRIMARY KEY,
@@ -136,6 +154,7 @@ export const migrations: readonly Migration[] = [
           FROM capability_docs d
           JOIN capabilities c ON c.agent_id = d.agent_id AND c.id = d.id
           JOIN agents a ON a.id = d.agent_id)`,
+    postgres: `${KEYS}${POSTGRES_TEXT}`,
   },
   {
     id: 4,
