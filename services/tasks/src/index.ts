@@ -58,6 +58,18 @@ const settings = defineSettings({
     help: "bytes of contexts that may not be persisted, held in memory",
     group: "Tasks",
   },
+  tasksReviewTimeout: {
+    type: "duration",
+    default: "24h",
+    help: "how long an overseer has for a result; then the task fails",
+    group: "Tasks",
+  },
+  tasksReviewEscalation: {
+    type: "list",
+    default: [],
+    help: "principals that may decide on held results, too, when half of that time is over",
+    group: "Tasks",
+  },
   // The registry reads it, too.
   orchestratorPrincipals: {
     type: "list",
@@ -148,6 +160,8 @@ export const tasks = defineService({
       contextMemoryBytes: settings.tasksContextMemory,
       retentionMs: settings.tasksRetention,
       tombstoneMs: settings.tasksTombstoneRetention,
+      reviewTimeoutMs: settings.tasksReviewTimeout,
+      reviewEscalation: settings.tasksReviewEscalation,
     };
     const { context, close } = await openRuntime(deps, options, [(tx, change) => book.observe(tx, change)]);
     const push = await openPushDelegates(deps, context, {

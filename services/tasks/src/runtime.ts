@@ -5,6 +5,7 @@ import { delegationEnds } from "./delegation-ends.ts";
 import { connectDependencies } from "./dependencies.ts";
 import { Engine } from "./engine.ts";
 import type { TasksContext } from "./handlers/context.ts";
+import { openOversight } from "./oversight/index.ts";
 import { Purger } from "./purger.ts";
 import { RevocationFollower } from "./revocations.ts";
 import type { TreeLimits } from "./rules/tree.ts";
@@ -36,12 +37,16 @@ export interface RuntimeSettings {
   readonly retentionMs: number;
   /** How long it is known after that that it was there, milliseconds. */
   readonly tombstoneMs: number;
+  /** How long an overseer has for a result, milliseconds. */
+  readonly reviewTimeoutMs: number;
+  /** Principals that may decide as well when half of that is over. */
+  readonly reviewEscalation: readonly string[];
 }
 
 /** Opens the engine on the files of `dataDir`. */
 export async function openRuntime(
   deps: ServiceDeps,
-  { pollMs, treeLimits, contextMemoryBytes, retentionMs, tombstoneMs }: RuntimeSettings,
+  { pollMs, treeLimits, contextMemoryBytes, retentionMs, tombstoneMs, ...reviewing }: RuntimeSettings,
 ): Promise<Runtime> {
   const { log, clock, timers, bus, authority, stopping } = deps;
   const store = await openStore({
@@ -68,9 +73,18 @@ export async function openRuntime(
     maxAgeMs: pollMs / 2,
   });
   const purger = new Purger({ store, clock, timers, log, retentionMs, tombstoneMs });
+  const running = openOversight(deps, {
+    engine,
+    reviews: dependencies.reviews,
+    timeoutMs: reviewing.reviewTimeoutMs,
+    escalation: reviewing.reviewEscalation,
+  });
+  const { oversight } = running;
+  engine.observe((tx, change) => oversight.observe(tx, change));
   const ends = delegationEnds({ store, delegations: dependencies.delegations, timers, log });
   engine.onDelegationEnd(() => ends.wake());
   ends.start();
+  running.start();
   purger.start();
   timekeeper.start();
   follower.start();
@@ -86,13 +100,14 @@ export async function openRuntime(
       pollMs,
       treeLimits,
       contextMemory,
+      oversight,
       reads,
       stopping,
     },
     timekeeper,
     purger,
     async close() {
-      await Promise.all([timekeeper.close(), follower.close(), purger.close(), ends.close()]);
+      await Promise.all([timekeeper.close(), follower.close(), purger.close(), ends.close(), running.close()]);
       engine.close();
       contextMemory.close();
       taskWakeUps.close();

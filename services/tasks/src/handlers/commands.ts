@@ -16,6 +16,7 @@ import {
   type WaitTaskRequest,
 } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import type { ReadTx } from "@depute/store";
 import { messageDigest } from "../digest.ts";
 import type { Decide } from "../engine.ts";
 import { advance } from "../rules/advance.ts";
@@ -158,17 +159,27 @@ export async function command(
   const key = { caller: caller.principal, requestId };
   return engine.change(taskId, async (before, nowMs, tx) => {
     requireRight(caller, before);
-    if (requestId !== "") {
-      const known = await findCommand(tx, key);
-      if (known !== undefined) {
-        if (known.digest === digest) return { record: before, events: [] };
-        throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id was used with another body", {
-          metadata: { request_id: requestId },
-        });
-      }
-      await insertCommand(tx, key, digest, taskId);
-    }
+    if (await isAnswered(tx, caller, { requestId, digest })) return { record: before, events: [] };
+    if (requestId !== "") await insertCommand(tx, key, digest, taskId);
     return decide(before, nowMs, tx);
+  });
+}
+
+/**
+ * Whether a caller's request was answered before.
+ *
+ * @throws DeputeError REQUEST_ID_REUSED
+ */
+export async function isAnswered(
+  tx: ReadTx,
+  { principal }: Pick<Caller, "principal">,
+  { requestId, digest }: Once,
+): Promise<boolean> {
+  const known = requestId === "" ? undefined : await findCommand(tx, { caller: principal, requestId });
+  if (known === undefined) return false;
+  if (known.digest === digest) return true;
+  throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id was used with another body", {
+    metadata: { request_id: requestId },
   });
 }
 

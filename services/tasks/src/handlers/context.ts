@@ -4,6 +4,7 @@ import { type Authority, type Identity, mayActFor, ownOptions } from "@depute/se
 import type { ContextMemory } from "../context-memory.ts";
 import type { Dependencies } from "../dependencies.ts";
 import type { Engine } from "../engine.ts";
+import type { Oversight } from "../oversight/index.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import type { TreeLimits } from "../rules/tree.ts";
 import { requireVisible, taskNotFound, type Viewer } from "../rules/visibility.ts";
@@ -25,6 +26,8 @@ export interface TasksContext {
   readonly assignmentWakeUps: WakeUps;
   readonly treeLimits: TreeLimits;
   readonly contextMemory: ContextMemory;
+  /** The reviews of held results. */
+  readonly oversight: Oversight;
   /** Milliseconds between looks of a stream that nothing wakes. */
   readonly pollMs: number;
   /** Aborts when the process drains. */

@@ -1,6 +1,4 @@
-import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import { TaskChangesRequestedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import {
   type DecideReviewRequest,
@@ -8,72 +6,55 @@ import {
   type ListReviewsRequest,
   ReviewDecision,
 } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { DeputeError, decodePageToken, ErrorReason, encodePageToken, pageSize } from "@depute/core";
-import type { WriteTx } from "@depute/store";
 import { messageDigest } from "../digest.ts";
-import { advance } from "../rules/advance.ts";
-import { failureOf, type TaskPayload } from "../rules/apply-event.ts";
+import { outcomeOf } from "../oversight/decision.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import { stateConflict } from "../rules/state-machine.ts";
 import { isOverseer, requireVisible } from "../rules/visibility.ts";
 import { listInReview } from "../store/tree-rows.ts";
-import { deleteHeldResult, readHeldResult } from "../store/work-rows.ts";
-import { command } from "./commands.ts";
-import { type Caller, callerOf, callOptions, type TasksContext } from "./context.ts";
+import { command, isAnswered } from "./commands.ts";
+import { type Caller, callerOf, callOptions, findVisible, type TasksContext } from "./context.ts";
 import { positionOf } from "./list.ts";
 
-/** The failure's word when an overseer turned a result down. */
-const REVIEW_REJECTED = "REVIEW_REJECTED";
+const VERDICTS: Partial<Record<ReviewDecision, ReviewVerdict>> = {
+  [ReviewDecision.APPROVED]: ReviewVerdict.APPROVED,
+  [ReviewDecision.CHANGES_REQUESTED]: ReviewVerdict.CHANGES_REQUESTED,
+  [ReviewDecision.REJECTED]: ReviewVerdict.REJECTED,
+};
 
-/** Lets a held result pass, sends it back, or turns it down. */
+/** Lets a held result pass, sends it back, or turns it down: by the queue of reviews, which decides. */
 export async function decideReview(
   tasks: TasksContext,
   request: DecideReviewRequest,
   context: HandlerContext,
 ): Promise<string> {
-  const { taskId, requestId } = request;
+  const { taskId, requestId, comment } = request;
+  const { engine, oversight } = tasks;
   const caller = await callerOf(tasks, context);
+  const verdict = VERDICTS[request.decision] ?? ReviewVerdict.UNSPECIFIED;
   const digest = messageDigest(DecideReviewRequestSchema, request);
-  await command(
-    tasks,
-    caller,
-    taskId,
-    { requestId, digest },
-    async (before, nowMs, tx) => {
-      const { status } = before.task;
-      if (status !== TaskStatus.IN_REVIEW) throw stateConflict(taskId, status, outcomeOf(request));
-      const payload = await payloadOf(tx, before, request);
-      await deleteHeldResult(tx, taskId);
-      return advance(before, { payload, by: "overseer" }, nowMs);
-    },
-    requireOverseer,
+  const decision = { verdict, comment };
+  const record = await findVisible(tasks, caller, taskId);
+  requireOverseer(caller, record);
+  const once = { requestId, digest };
+  // What was decided by this request before is not asked of the queue again.
+  if (await engine.store.read((tx) => isAnswered(tx, caller, once))) return taskId;
+  const { status } = record.task;
+  if (status !== TaskStatus.IN_REVIEW) throw stateConflict(taskId, status, outcomeOf(verdict));
+  const reviewer = record.overseerPrincipal || caller.principal;
+  await oversight.decide(taskId, decision, reviewer, callOptions(tasks, context), () =>
+    command(
+      tasks,
+      caller,
+      taskId,
+      once,
+      (before, nowMs, tx) => oversight.step(tx, before, decision, nowMs, false),
+      requireOverseer,
+    ),
   );
   return taskId;
-}
-
-async function payloadOf(
-  tx: WriteTx,
-  { task }: TaskRecord,
-  { decision, comment }: DecideReviewRequest,
-): Promise<TaskPayload> {
-  switch (decision) {
-    case ReviewDecision.APPROVED: {
-      const value = await readHeldResult(tx, task.id);
-      if (value === undefined) throw new Error(`task ${task.id} is in review and has no result`);
-      return { case: "completed", value };
-    }
-    case ReviewDecision.CHANGES_REQUESTED: {
-      const value = create(TaskChangesRequestedSchema, { comment, attempt: task.attempt });
-      return { case: "changesRequested", value };
-    }
-    default:
-      return { case: "failed", value: failureOf(REVIEW_REJECTED, comment) };
-  }
-}
-
-function outcomeOf({ decision }: DecideReviewRequest): TaskStatus {
-  if (decision === ReviewDecision.APPROVED) return TaskStatus.COMPLETED;
-  return decision === ReviewDecision.CHANGES_REQUESTED ? TaskStatus.PENDING : TaskStatus.FAILED;
 }
 
 function requireOverseer(caller: Caller, record: TaskRecord): void {

@@ -1,5 +1,6 @@
-import type { Migration } from "@depute/store";
 import { CAP } from "../cap/migrations.ts";
+import { REVIEWS } from "../oversight/migrations.ts";
+import type { Migration } from "@depute/store";
 
 // Partial indexes keep the queue, the deadlines and the holders as small as what is open, however many tasks have ended.
 const TASKS = `
@@ -257,4 +258,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: 7, name: "delegations", sql: DELEGATIONS },
   { id: 8, name: "cap", sql: CAP },
   { id: 9, name: "push", sql: PUSH },
+  { id: 10, name: "reviews", sql: REVIEWS },
 ];

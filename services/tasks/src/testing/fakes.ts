@@ -26,6 +26,7 @@ import { VerificationService } from "@depute/contracts/depute/verifier/v1/verifi
 import { CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, formatTime } from "@depute/core";
 import type { ServiceName } from "@depute/service";
+import { FakeReviews } from "./fake-reviews.ts";
 import { T0 } from "./tasks.ts";
 
 /** Keys in form only. */
@@ -76,6 +77,8 @@ export class Fakes {
   onCheckOutput: () => Promise<unknown> = async () => {};
   /** The cursors that the log of revocations was opened with. */
   readonly openedAfter: number[] = [];
+  /** The queue of reviews. */
+  readonly reviews = new FakeReviews(() => T0);
   /** Services that do not answer. */
   readonly away = new Set<ServiceName>();
   #arrived = () => {};
@@ -196,6 +199,7 @@ export class Fakes {
   }
 
   #verifier(router: ConnectRouter): void {
+    this.reviews.routes(router, () => this.#present("verifier"));
     router.rpc(ContractService.method.getContract, ({ id }) => {
       this.#present("verifier");
       if (id !== CONTRACT) {

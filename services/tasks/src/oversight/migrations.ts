@@ -1,0 +1,27 @@
+/**
+ * The reviews of held results, as far as the queue of reviews is told of them and answers. `todo` is 1 for a review that
+ * is to be created there, 2 for one that is to be withdrawn. Results that are held already get theirs. Status 6 is
+ * TASK_STATUS_IN_REVIEW.
+ */
+export const REVIEWS = `
+CREATE TABLE task_reviews (
+  review_key TEXT PRIMARY KEY,
+  task_id TEXT NOT NULL,
+  review_id TEXT NOT NULL DEFAULT '',
+  is_open BIGINT NOT NULL DEFAULT 1,
+  escalated BIGINT NOT NULL DEFAULT 0,
+  escalate_ms BIGINT NOT NULL,
+  deadline_ms BIGINT NOT NULL,
+  todo BIGINT NOT NULL DEFAULT 1,
+  place BIGINT
+);
+CREATE UNIQUE INDEX task_reviews_open ON task_reviews (task_id) WHERE is_open = 1;
+CREATE INDEX task_reviews_by_task ON task_reviews (task_id);
+CREATE INDEX task_reviews_by_review ON task_reviews (review_id) WHERE review_id <> '';
+CREATE INDEX task_reviews_to_tell ON task_reviews (place) WHERE place IS NOT NULL;
+CREATE INDEX task_reviews_by_deadline ON task_reviews (deadline_ms) WHERE is_open = 1;
+CREATE INDEX task_reviews_by_escalation ON task_reviews (escalate_ms) WHERE is_open = 1 AND escalated = 0;
+
+INSERT INTO task_reviews (review_key, task_id, escalate_ms, deadline_ms, place)
+SELECT task_id, task_id, next_deadline_ms - 1800000, next_deadline_ms, create_ms FROM tasks WHERE status = 6;
+`;

@@ -1,0 +1,111 @@
+import { create } from "@bufbuild/protobuf";
+import type { ConnectRouter } from "@connectrpc/connect";
+import {
+  type Review,
+  ReviewSchema,
+  ReviewService,
+  ReviewState,
+  ReviewVerdict,
+} from "@depute/contracts/depute/verifier/v1/review_service_pb";
+import { DeputeError, ErrorReason, newId, toTimestamp } from "@depute/core";
+
+const STATES: Partial<Record<ReviewVerdict, ReviewState>> = {
+  [ReviewVerdict.APPROVED]: ReviewState.APPROVED,
+  [ReviewVerdict.CHANGES_REQUESTED]: ReviewState.CHANGES_REQUESTED,
+  [ReviewVerdict.REJECTED]: ReviewState.REJECTED,
+};
+
+/** The verifier's queue of reviews, as far as tasks calls it. */
+export class FakeReviews {
+  readonly all = new Map<string, Review>();
+  readonly #byRequest = new Map<string, Review>();
+  readonly #changes: Review[] = [];
+  readonly #nowMs: () => number;
+  #arrived = () => {};
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** Decides as a reviewer would who calls the queue itself. */
+  decide(id: string, verdict: ReviewVerdict, reason = ""): Review {
+    const review = this.#pending(id);
+    return this.#change({ ...review, state: STATES[verdict] ?? ReviewState.PENDING, reason });
+  }
+
+  /** Lets the time of a review be over. */
+  timeOut(id: string): void {
+    const review = this.#pending(id);
+    this.all.set(id, { ...review, state: ReviewState.TIMED_OUT });
+  }
+
+  routes(router: ConnectRouter, present: () => void): void {
+    router.rpc(ReviewService.method.createReview, (request) => {
+      present();
+      const known = this.#byRequest.get(request.requestId);
+      if (known !== undefined) return { review: this.all.get(known.id) ?? known };
+      const { kind, subject, title, author, reviewers, escalationReviewers, content, contentReference } =
+        request;
+      const nowMs = this.#nowMs();
+      const review = create(ReviewSchema, {
+        id: newId(),
+        kind,
+        state: ReviewState.PENDING,
+        subject,
+        title,
+        author,
+        reviewers,
+        escalationReviewers,
+        createTime: toTimestamp(nowMs),
+        deadlineTime: toTimestamp(nowMs + 1000 * Number(request.timeoutSeconds)),
+        ...(content && { content }),
+        ...(contentReference && { contentReference }),
+      });
+      this.#byRequest.set(request.requestId, review);
+      return { review: this.#change(review) };
+    });
+    router.rpc(ReviewService.method.getReview, ({ id }) => {
+      present();
+      const review = this.all.get(id);
+      return review === undefined ? {} : { review };
+    });
+    router.rpc(ReviewService.method.decideReview, ({ id, verdict, reason, reviewer }) => {
+      present();
+      if (!this.#pending(id).reviewers.includes(reviewer)) {
+        throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "not this reviewer's");
+      }
+      return { review: this.decide(id, verdict, reason) };
+    });
+    router.rpc(ReviewService.method.withdrawReview, ({ id }) => {
+      present();
+      return { review: this.#change({ ...this.#pending(id), state: ReviewState.WITHDRAWN }) };
+    });
+    const reviews = this;
+    router.rpc(ReviewService.method.watchReviews, async function* ({ afterSequence }, { signal }) {
+      present();
+      for (let at = Number(afterSequence); !signal.aborted; ) {
+        for (; at < reviews.#changes.length; at++) {
+          const review = reviews.#changes[at];
+          if (review !== undefined) yield { sequence: BigInt(at + 1), review };
+        }
+        await new Promise<void>((resolve) => {
+          reviews.#arrived = resolve;
+          signal.addEventListener("abort", () => resolve(), { once: true });
+        });
+      }
+    });
+  }
+
+  #pending(id: string): Review {
+    const review = this.all.get(id);
+    if (review?.state === ReviewState.PENDING) return review;
+    throw new DeputeError(ErrorReason.REVIEW_CLOSED, "the review is over", { metadata: { review: id } });
+  }
+
+  #change(review: Review): Review {
+    this.all.set(review.id, review);
+    this.#changes.push(review);
+    this.#arrived();
+    return review;
+  }
+}
