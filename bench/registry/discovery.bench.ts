@@ -14,7 +14,7 @@ import { CATEGORIES, ORGANIZATIONS, TAGS } from "./agents.ts";
 /**
  * Discovery and registration over gRPC, with the registry in a process of its own: first with 1,000 agents and then with
  * 100,000, each with 5 capabilities. Filling the large one takes minutes; DEPUTE_BENCH_AGENTS makes it smaller, and
- * DEPUTE_BENCH_DATA keeps it in a folder for an hour's further runs.
+ * DEPUTE_BENCH_DATA keeps it in a folder for a day's further runs.
  */
 
 type Request = MessageInitShape<typeof DiscoverCapabilitiesRequestSchema>;
@@ -136,7 +136,7 @@ function registrations(name: string, { agents }: Served): Figure {
       await Promise.all(
         Array.from({ length: REGISTRATIONS_IN_FLIGHT }, async () => {
           for (const i of numbers) {
-            const agent = { id: `new-${run}-${i}`, organization: "new", tags: ["new"], leaseMs: 3_600_000n };
+            const agent = { id: `new-${run}-${i}`, organization: "new", tags: ["new"], leaseMs: 86_400_000n };
             await agents.registerAgent({ requestId: `new-${run}-${i}`, agent });
           }
         }),

@@ -6,6 +6,7 @@ import type { Clock, Timers } from "@depute/core";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { type Authority, type Identity, LOCAL_PRINCIPAL, mayActFor } from "@depute/service";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
+import type { AgentIndex } from "./agent-index/agent-index.ts";
 import type { CardKey } from "./card-key.ts";
 import type { RemovalGuard } from "./removal-guard.ts";
 import type { StoredAgent } from "./rules/agent.ts";
@@ -21,6 +22,8 @@ export interface RegistryContext {
   readonly clock: Clock;
   readonly authority: Authority;
   readonly schemas: SchemaChecker;
+  /** What searches by several words go by; follows the store. */
+  readonly index: AgentIndex;
   /** By what time leases are judged. */
   readonly guard: RemovalGuard;
   readonly timers: Timers;

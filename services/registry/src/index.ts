@@ -6,6 +6,7 @@ import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_servi
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { defineService, defineSettings, SettingsError } from "@depute/service";
 import { openStore } from "@depute/store";
+import { AgentIndex } from "./agent-index/agent-index.ts";
 import { openCardKey } from "./card-key.ts";
 import type { RegistryContext } from "./context.ts";
 import { agentService } from "./handlers/agent-service.ts";
@@ -19,6 +20,7 @@ import { RemovalGuard } from "./removal-guard.ts";
 import { originOf } from "./rules/endpoints.ts";
 import { HASH_LENGTHS } from "./rules/version-hash.ts";
 import { createSchemaChecker } from "./schema-checker.ts";
+import { fillIndex } from "./store/indexing.ts";
 import { migrations } from "./store/migrations.ts";
 import { readLastUp } from "./store/registry-state.ts";
 
@@ -39,6 +41,14 @@ export const registry = defineService({
       max: 100_000_000,
       default: 100_000,
       help: "changes of agents that are kept for those who watch them",
+      group: "Registry",
+    },
+    searchIndexMib: {
+      type: "int",
+      min: 0,
+      max: 100_000,
+      default: 512,
+      help: "MiB of memory for the index that searches by several filters go by, of which 100,000 agents with 5 capabilities take 70 to 270; where it does not suffice such searches are slower",
       group: "Registry",
     },
     orchestratorMayDelegate: {
@@ -94,8 +104,14 @@ export const registry = defineService({
       migrations,
       onError: (error, what) => log.error({ err: error }, what),
     });
+    const index = new AgentIndex({
+      maxBytes: settings.searchIndexMib * 1024 * 1024,
+      onFull: () => log.warn("the agents do not fit the search index: DEPUTE_SEARCH_INDEX_MIB"),
+    });
+    await fillIndex(store, index);
     const context: RegistryContext = {
       store,
+      index,
       bus,
       clock,
       authority,

@@ -113,7 +113,7 @@ async function remove(
   now: number,
 ): Promise<StoredAgent> {
   const removed: StoredAgent = { ...agent, status: AgentStatus.REMOVED, statusMessage, updateTime: now };
-  await putState(tx, removed);
+  await putState(tx, registry.index, removed);
   await retireLease(tx, agent.record.id);
   await announce(registry, tx, AgentChangeKind.REMOVED, agent.record);
   return removed;
@@ -130,7 +130,7 @@ async function setAgentStatus(
     const known = await findOwn(tx, identity, id, "id");
     if (known.status === status && known.statusMessage === message) return present(known, view);
     const changed: StoredAgent = { ...known, status, statusMessage: message, updateTime: view.now };
-    await putState(tx, changed);
+    await putState(tx, registry.index, changed);
     await announce(registry, tx, AgentChangeKind.STATUS, known.record);
     return present(changed, view);
   });

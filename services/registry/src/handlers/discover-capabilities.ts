@@ -10,24 +10,28 @@ import {
 } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
 import { encodePageToken, type PageFilters, pageSize } from "@depute/core";
 import type { ReadTx } from "@depute/store";
+import type { AgentIndex } from "../agent-index/agent-index.ts";
 import { agentNotFound, identify, type RegistryContext, viewerFor } from "../context.ts";
 import { readPosition } from "../page-position.ts";
 import { isLiving } from "../rules/agent.ts";
 import { toRef, toSummary, withHash } from "../rules/levels.ts";
-import { BestOf, compareRanked, passes, queryWords, score } from "../rules/match.ts";
+import { compareRanked, passes, queryWords, type Ranked, score } from "../rules/match.ts";
 import { searchKeys } from "../rules/registration.ts";
 import { type LevelledCapability, tokensOf } from "../rules/tokens.ts";
 import { versionHash } from "../rules/version-hash.ts";
 import { findVisible } from "../store/agents.ts";
 import {
   type CapabilityFilter,
+  type CapabilityPosition,
   type FullOffer,
   listOffers,
   loadFull,
   type Offer,
   type OfferSight,
+  offersAt,
   searchOffers,
 } from "../store/capabilities.ts";
+import { listIntersection } from "../store/intersections.ts";
 
 /** What is looked for: the request with its defaults filled in. */
 interface Search extends CapabilityFilter {
@@ -52,6 +56,7 @@ interface PageRequest {
   readonly token: string;
   readonly size: number;
   readonly sight: OfferSight;
+  readonly index: AgentIndex;
 }
 
 /** DiscoveryService.DiscoverCapabilities. */
@@ -72,7 +77,7 @@ export async function discoverCapabilities(
     const sight = { viewer, view: await registry.guard.view(tx) };
     await checkNamed(tx, search, sight);
     const find = search.query === "" ? listed : ranked;
-    const page = { filters, token: request.pageToken, size, sight };
+    const page = { filters, token: request.pageToken, size, sight, index: registry.index };
     const { offers, nextPageToken, truncated } = await find(tx, search, page);
     const capabilities =
       request.level === 0
@@ -115,13 +120,14 @@ function readSearch(request: DiscoverCapabilitiesRequest): Search {
 async function listed(
   tx: ReadTx,
   search: Search,
-  { filters, token, size, sight }: PageRequest,
+  { filters, token, size, sight, index }: PageRequest,
 ): Promise<Page> {
   const [served, id, agentId] = readPosition(token, filters, ["number", "string", "string"]) ?? [0, "", ""];
   const limit = Math.min(size, search.topK - served);
   if (limit <= 0) return { offers: [], nextPageToken: "", truncated: false };
-  const after = { id, agentId };
-  const { offers, stoppedAt } = await listOffers(tx, search, { ...sight, after, limit: limit + 1 });
+  const list = { ...sight, after: { id, agentId }, limit: limit + 1 };
+  const { offers, stoppedAt } =
+    (await listIntersection(tx, index, search, list)) ?? (await listOffers(tx, search, list));
   const page = pageOf(offers, limit, served, search.topK, filters, (last) => [last.id, last.agentId]);
   if (stoppedAt === undefined || page.nextPageToken !== "") return page;
   // Few were found on a long way: the caller decides whether to go on.
@@ -141,18 +147,45 @@ async function ranked(
   const limit = Math.min(size, search.topK - served);
   const words = queryWords(search.query);
   if (limit <= 0 || words.length === 0) return { offers: [], nextPageToken: "", truncated: false };
-  const best = new BestOf<Offer & { score: number }>(limit + 1);
-  const truncated = await searchOffers(tx, search, words, sight, (offer, text) => {
-    const candidate = { ...offer, score: score(words, text) };
-    if (!passes(candidate.score, search.threshold)) return;
-    if (after === undefined || compareRanked(candidate, after) > 0) best.offer(candidate);
-  });
-  const page = pageOf(best.items, limit, served, search.topK, filters, (last) => [
+  const { found, truncated } = await searchOffers(tx, search, words);
+  const candidates: Candidate[] = [];
+  for (const { id, agentId, words: text } of found) {
+    const candidate = { id, agentId, score: score(words, text) };
+    if (!passes(candidate.score, search.threshold)) continue;
+    if (after === undefined || compareRanked(candidate, after) > 0) candidates.push(candidate);
+  }
+  const best = await firstThatPass(tx, search, candidates.sort(compareRanked), sight, limit + 1);
+  const page = pageOf(best, limit, served, search.topK, filters, (last) => [
     last.score,
     last.id,
     last.agentId,
   ]);
   return { ...page, truncated };
+}
+
+/** What is ranked, before it is known whether it is to be found. */
+type Candidate = Ranked & CapabilityPosition;
+
+/** The store is asked about the best first, and about no more than are needed. */
+async function firstThatPass(
+  tx: ReadTx,
+  search: Search,
+  candidates: readonly Candidate[],
+  sight: OfferSight,
+  limit: number,
+): Promise<(Offer & { score: number })[]> {
+  const passing: (Offer & { score: number })[] = [];
+  for (let at = 0, size = limit; at < candidates.length && passing.length < limit; at += size) {
+    const batch = candidates.slice(at, at + size);
+    const scores = new Map(batch.map((each) => [`${each.agentId}/${each.id}`, each.score]));
+    const offers = await offersAt(tx, search, batch, sight);
+    const ranks = offers.map((offer) => ({
+      ...offer,
+      score: scores.get(`${offer.agentId}/${offer.id}`) ?? 0,
+    }));
+    passing.push(...ranks.sort(compareRanked));
+  }
+  return passing.slice(0, limit);
 }
 
 function pageOf<T extends Offer>(

@@ -1,15 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  BestOf,
-  categoryKey,
-  compareRanked,
-  passes,
-  queryWords,
-  score,
-  searchText,
-  wordsOf,
-} from "./match.ts";
+import { categoryKey, passes, queryWords, score, searchText, wordsOf } from "./match.ts";
 
 const sentiment = searchText({
   id: "sentiment",
@@ -86,23 +77,5 @@ describe("passes", () => {
     [1, 1, true],
   ])("%d against %d", (value, threshold, expected) => {
     expect(passes(value, threshold)).toBe(expected);
-  });
-});
-
-describe("BestOf", () => {
-  const ranked = fc.record({
-    score: fc.constantFrom(0, 0.25, 0.5, 1),
-    id: fc.constantFrom("a", "b", "c"),
-    agentId: fc.constantFrom("x", "y", "z"),
-  });
-
-  it("keeps what sorting everything would put first", () => {
-    fc.assert(
-      fc.property(fc.array(ranked), fc.integer({ min: 1, max: 8 }), (items, limit) => {
-        const best = new BestOf(limit);
-        for (const item of items) best.offer(item);
-        expect(best.items).toEqual([...items].sort(compareRanked).slice(0, limit));
-      }),
-    );
   });
 });

@@ -96,34 +96,3 @@ export function compareRanked(a: Ranked, b: Ranked): number {
 function order(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
-
-/**
- * Keeps the best `limit` of what is offered, so that a search over everything holds no more than it answers with.
- */
-export class BestOf<T extends Ranked> {
-  readonly #limit: number;
-  readonly #kept: T[] = [];
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  offer(item: T): void {
-    const last = this.#kept.at(-1);
-    if (last !== undefined && this.#kept.length >= this.#limit && compareRanked(last, item) <= 0) return;
-    let low = 0;
-    let high = this.#kept.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (compareRanked(this.#kept[middle] as T, item) < 0) low = middle + 1;
-      else high = middle;
-    }
-    this.#kept.splice(low, 0, item);
-    if (this.#kept.length > this.#limit) this.#kept.pop();
-  }
-
-  /** What was kept, in order. */
-  get items(): readonly T[] {
-    return this.#kept;
-  }
-}

@@ -7,9 +7,11 @@ import {
   AgentVisibility,
 } from "@depute/contracts/depute/registry/v1/agent_pb";
 import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import type { AgentIndex } from "../agent-index/agent-index.ts";
 import type { StoredAgent } from "../rules/agent.ts";
 import type { LivenessView } from "../rules/liveness.ts";
 import { baseOf } from "../rules/registration.ts";
+import { indexAgent } from "./indexing.ts";
 import { putViewers, sees, sightCondition, type Viewer } from "./sight.ts";
 
 interface AgentRow {
@@ -60,8 +62,8 @@ export async function countInstances(tx: ReadTx, baseId: string): Promise<number
   return row?.n ?? 0;
 }
 
-/** Writes a whole record: a new one, or in place of the one with its id; whom it is visible to, too. */
-export async function putRecord(tx: WriteTx, agent: StoredAgent): Promise<void> {
+/** Writes a whole record: a new one, or in place of the one with its id; whom it is visible to and what it is found by, too. */
+export async function putRecord(tx: WriteTx, index: AgentIndex, agent: StoredAgent): Promise<void> {
   const { record, own } = agent;
   const baseId = baseOf(record.id) ?? null;
   const known = await tx.get<{ visibility: number }>("SELECT visibility FROM agents WHERE id = ?", [
@@ -98,10 +100,11 @@ export async function putRecord(tx: WriteTx, agent: StoredAgent): Promise<void> 
   if (record.visibleTo.length > 0 || known?.visibility === AgentVisibility.NAMED) {
     await putViewers(tx, record.id, record.visibleTo);
   }
+  await indexAgent(tx, index, agent);
 }
 
 /** Writes what changes without a new record: the status, the capabilities' ids, the time of the change. */
-export async function putState(tx: WriteTx, agent: StoredAgent): Promise<void> {
+export async function putState(tx: WriteTx, index: AgentIndex, agent: StoredAgent): Promise<void> {
   await tx.run(
     "UPDATE agents SET status = ?, status_message = ?, capability_ids = ?, update_time = ? WHERE id = ?",
     [
@@ -112,6 +115,7 @@ export async function putState(tx: WriteTx, agent: StoredAgent): Promise<void> {
       agent.record.id,
     ],
   );
+  await indexAgent(tx, index, agent);
 }
 
 /** Which agents a list holds; empty members do not narrow it. */

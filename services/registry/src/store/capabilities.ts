@@ -5,8 +5,9 @@ import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
 import type { LivenessView } from "../rules/liveness.ts";
 import { categoryKey, searchText } from "../rules/match.ts";
 import type { ReadCapability } from "../rules/publication.ts";
+import { postgresText } from "./postgres-text-index.ts";
 import { sightCondition, type Viewer } from "./sight.ts";
-import { fts5, type TextDocument } from "./text-index.ts";
+import { fts5, type TextDocument, type TextIndex } from "./text-index.ts";
 import { trustCondition } from "./trust.ts";
 
 /** A capability as the lists need it. */
@@ -122,8 +123,11 @@ export async function indexCapabilities(
     const [name = "", category = "", description = ""] = row.words.split("\n");
     return { id: row.id, name, category, description, keys: [textKey(row.category_key), ...keys] };
   });
-  await fts5.replace(tx, agentId, documents);
+  await textIndexOf(tx).replace(tx, agentId, documents);
 }
+
+/** The free text of the database that a transaction is on. */
+const textIndexOf = (tx: ReadTx): TextIndex => (tx.dialect === "sqlite" ? fts5 : postgresText);
 
 /** A category among the keys. */
 const textKey = (category: string) => `c${category}`;
@@ -224,7 +228,7 @@ async function rarestKey(tx: ReadTx, keys: readonly string[]): Promise<string | 
   let rarest: { key: string; count: number } | undefined;
   for (const key of keys) {
     const row = await tx.get<{ n: number }>(
-      "SELECT COUNT(*) AS n FROM (SELECT 1 FROM capability_keys WHERE key = ? LIMIT ?) AS some",
+      "SELECT COUNT(*) AS n FROM (SELECT 1 FROM capability_keys WHERE key = ? LIMIT ?) AS counted",
       [key, MAX_COUNTED],
     );
     const count = row?.n ?? 0;
@@ -236,46 +240,51 @@ async function rarestKey(tx: ReadTx, keys: readonly string[]): Promise<string | 
 /** Capabilities that free text is weighed for, the best by the index first. */
 export const MAX_WEIGHED = 1_000;
 
-/** Agents' capabilities looked up in one statement of a search. */
-const SEARCH_BATCH = 200;
+/** What free text finds: capabilities with the words that they are weighed by. */
+export interface TextOffers {
+  readonly found: readonly (CapabilityPosition & { readonly words: string })[];
+  /** Whether there were more than are weighed. */
+  readonly truncated: boolean;
+}
 
 /**
- * Capabilities that the viewer sees and that have a word that begins with one of the query's, in no particular order: each
- * is visited, none is held.
+ * Capabilities that have the filter's words and one that begins with one of the query's, in no particular order. Their
+ * health, their trust and who sees them are still to be asked: `offersAt`.
  *
  * @param words of the query, at least one; letters and digits only
- * @returns whether there were more than are weighed
  */
 export async function searchOffers(
   tx: ReadTx,
-  filter: CapabilityFilter,
+  { agentId, keys = [], category }: CapabilityFilter,
   words: readonly string[],
-  sight: OfferSight,
-  visit: (offer: Offer, searchText: string) => void,
-): Promise<boolean> {
-  if (filter.agentId !== undefined) {
-    const { sql, params } = offersQuery(filter, { after: BEGINNING }, sight, undefined);
-    for (const row of await tx.all<OfferRow>(`SELECT ${COLUMNS}, c.words ${sql}`, params)) {
-      visit(toOffer(row), row.words ?? "");
-    }
-    return false;
-  }
-  const keys = [...(filter.keys ?? [])];
-  if (filter.category !== undefined) keys.push(textKey(categoryKey(filter.category)));
-  const { matches, truncated } = await fts5.search(tx, words, keys, MAX_WEIGHED);
-  const conditions = offerConditions(filter, sight);
-  for (let at = 0; at < matches.length; at += SEARCH_BATCH) {
-    const batch = matches.slice(at, at + SEARCH_BATCH).map(({ agentId, id }) => [agentId, id]);
-    const rows = await tx.all<OfferRow>(
-      `SELECT ${COLUMNS}, c.words FROM json_each(?) j CROSS JOIN capabilities c CROSS JOIN agents a
-         CROSS JOIN leases l
-       WHERE c.agent_id = json_extract(j.value, '$[0]') AND c.id = json_extract(j.value, '$[1]')
-         AND a.id = c.agent_id AND l.agent_id = c.agent_id AND ${conditions.sql}`,
-      [JSON.stringify(batch), ...conditions.params],
+): Promise<TextOffers> {
+  if (agentId !== undefined) {
+    const rows = await tx.all<{ id: string; words: string }>(
+      "SELECT id, words FROM capabilities WHERE agent_id = ?",
+      [agentId],
     );
-    for (const row of rows) visit(toOffer(row), row.words ?? "");
+    return { found: rows.map((row) => ({ ...row, agentId })), truncated: false };
   }
-  return truncated;
+  const all = category === undefined ? keys : [...keys, textKey(categoryKey(category))];
+  return textIndexOf(tx).search(tx, words, all, MAX_WEIGHED);
+}
+
+/** Those of some capabilities that pass a filter, in the order of the lists. */
+export async function offersAt(
+  tx: ReadTx,
+  filter: CapabilityFilter,
+  places: readonly CapabilityPosition[],
+  sight: OfferSight,
+): Promise<Offer[]> {
+  const conditions = offerConditions(filter, sight);
+  const rows = await tx.all<OfferRow>(
+    `SELECT ${COLUMNS} FROM json_each(?) j CROSS JOIN capabilities c CROSS JOIN agents a CROSS JOIN leases l
+     WHERE c.agent_id = json_extract(j.value, '$[0]') AND c.id = json_extract(j.value, '$[1]')
+       AND a.id = c.agent_id AND l.agent_id = c.agent_id AND ${conditions.sql}
+     ORDER BY c.id, c.agent_id`,
+    [JSON.stringify(places.map(({ agentId, id }) => [agentId, id])), ...conditions.params],
+  );
+  return rows.map(toOffer);
 }
 
 /** Adds what was published to offers of the same transaction. */

@@ -50,7 +50,7 @@ export async function countLeases(
   if (most === 0) return { running: 0, vanished };
   const running = await tx.get<{ n: number }>(
     `SELECT COUNT(*) AS n FROM (SELECT 1 FROM leases
-       WHERE expire_time > ? AND expire_time < ? AND standing <> ? LIMIT ?) AS some`,
+       WHERE expire_time > ? AND expire_time < ? AND standing <> ? LIMIT ?) AS counted`,
     [now, NO_EXPIRY, STANDING.removed, most],
   );
   return { running: running?.n ?? 0, vanished };

@@ -18,7 +18,7 @@ const COLUMNS = "principal, admitted_by, create_time";
 /** How many members an organization has, counted no further than `limit`. */
 export async function countMembers(tx: ReadTx, organization: string, limit: number): Promise<number> {
   const row = await tx.get<{ n: number }>(
-    "SELECT COUNT(*) AS n FROM (SELECT 1 FROM members WHERE organization = ? LIMIT ?) AS some",
+    "SELECT COUNT(*) AS n FROM (SELECT 1 FROM members WHERE organization = ? LIMIT ?) AS counted",
     [organization, limit],
   );
   return row?.n ?? 0;

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { NO_EXPIRY } from "../rules/liveness.ts";
 import { searchText } from "../rules/match.ts";
 import { listAgents } from "./agents.ts";
-import { BEGINNING, listOffers, searchOffers } from "./capabilities.ts";
+import { BEGINNING, listOffers, offersAt, searchOffers } from "./capabilities.ts";
 import { migrations } from "./migrations.ts";
 
 let folder: string;
@@ -79,9 +79,9 @@ it("finds what was registered before versions, visibility and full text were kep
       { agentId: "a", id: "sum" },
     ]);
     const find = async (words: string[], narrowed = {}) => {
-      const found: string[] = [];
-      await searchOffers(tx, narrowed, words, SIGHT, ({ agentId }) => found.push(agentId));
-      return found.sort();
+      const { found } = await searchOffers(tx, narrowed, words);
+      const offers = found.length === 0 ? [] : await offersAt(tx, narrowed, found, SIGHT);
+      return offers.map(({ agentId }) => agentId).sort();
     };
     expect(await find(["sum"])).toEqual(["a", "a:1"]);
     expect(await find(["math"])).toEqual(["a", "a:1"]);

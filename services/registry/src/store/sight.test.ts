@@ -8,12 +8,14 @@ import {
 import { openStore } from "@depute/store";
 import fc from "fast-check";
 import { expect, it } from "vitest";
+import { AgentIndex } from "../agent-index/agent-index.ts";
 import { register } from "../rules/agent.ts";
 import { findVisible, listAgents, putRecord } from "./agents.ts";
 import { putLease } from "./leases.ts";
 import { addMember } from "./members.ts";
 import { migrations } from "./migrations.ts";
 
+const INDEX = new AgentIndex({ maxBytes: 100_000, onFull: () => {} });
 const PRINCIPALS = ["p", "q", "r", ""];
 const ORGANIZATIONS = ["", "acme", "fine"];
 const IDS = ["a", "b", "c", "d"];
@@ -47,7 +49,11 @@ it("a list holds what can be read by itself, and only that", async () => {
         for (const [i, parts] of agents.entries()) {
           const id = IDS[i] ?? "";
           const visibleTo = parts.visibility === NAMED ? parts.visibleTo : [];
-          await putRecord(tx, register(create(AgentSchema, { ...parts, visibleTo, id }), undefined, 1));
+          await putRecord(
+            tx,
+            INDEX,
+            register(create(AgentSchema, { ...parts, visibleTo, id }), undefined, 1),
+          );
           await putLease(tx, id, 1, 1_000);
         }
         for (const [organization, member] of members) {

@@ -9,15 +9,17 @@ export interface TextDocument {
   readonly keys: readonly string[];
 }
 
-/** Which capability was found. */
+/** Which capability was found, and its words. */
 export interface TextMatch {
   readonly agentId: string;
   readonly id: string;
+  /** As `searchText` writes them. */
+  readonly words: string;
 }
 
 /** What free text finds, and whether there was more. */
 export interface TextMatches {
-  readonly matches: readonly TextMatch[];
+  readonly found: readonly TextMatch[];
   readonly truncated: boolean;
 }
 
@@ -27,7 +29,8 @@ export interface TextIndex {
   replace(tx: WriteTx, agentId: string, documents: readonly TextDocument[]): Promise<void>;
   /**
    * Documents in which a word begins with one of `words` and which have all of `keys`: `limit` of them, in no particular
-   * order, those with all words first and then those with one in the name, the category, the description.
+   * order. Those with whole words come first, and of these those with all of them, then those with one in the name, the
+   * category, the description.
    *
    * @param words letters and digits only, at least one
    */
@@ -54,31 +57,41 @@ export const fts5: TextIndex = {
   },
 
   async search(tx, words, keys, limit) {
-    const quoted = words.map((word) => `"${word}" *`);
     const allKeys = keys.map((key) => ` AND keys : ${keyToken(key)}`).join("");
     const found = new Map<number, TextMatch>();
     let truncated = false;
-    // What has all words comes before what has one, and a name before a description. Each statement stops at the limit;
-    // FTS5's own bm25 would count every document that holds a word, for each question.
-    for (const query of [
-      `({name category description} : (${quoted.join(" AND ")}))`,
-      ...["name", "category", "description"].map((column) => `(${column} : (${quoted.join(" OR ")}))`),
-    ]) {
-      const rows = await tx.all<{ doc: number; agent_id: string; id: string }>(
-        `SELECT d.doc, d.agent_id, d.id
+    for (const query of queriesFor(words)) {
+      const rows = await tx.all<{ doc: number; agent_id: string; id: string; words: string }>(
+        `SELECT d.doc, d.agent_id, d.id, c.words
          FROM (SELECT rowid AS doc FROM capability_text WHERE capability_text MATCH ? LIMIT ?) r
-         JOIN capability_docs d ON d.doc = r.doc`,
+         CROSS JOIN capability_docs d CROSS JOIN capabilities c
+         WHERE d.doc = r.doc AND c.agent_id = d.agent_id AND c.id = d.id`,
         [query + allKeys, limit + 1],
       );
-      for (const { doc, agent_id: agentId, id } of rows) {
+      for (const { doc, agent_id: agentId, id, words } of rows) {
         if (found.size >= limit && !found.has(doc)) truncated = true;
-        else found.set(doc, { agentId, id });
+        else found.set(doc, { agentId, id, words });
       }
       if (truncated) break;
     }
-    return { matches: [...found.values()], truncated };
+    return { found: [...found.values()], truncated };
   },
 };
+
+/**
+ * What has all words comes before what has one, and a name before a description; FTS5's own bm25 would count every document
+ * that holds a word, for each question. Whole words come before beginnings of words: the documents of a whole word are read
+ * as far as they are needed, those of a beginning are all gathered before.
+ */
+function queriesFor(words: readonly string[]): string[] {
+  return ["", " *"].flatMap((beginning) => {
+    const quoted = words.map((word) => `"${word}"${beginning}`);
+    return [
+      `({name category description} : (${quoted.join(" AND ")}))`,
+      ...["name", "category", "description"].map((column) => `(${column} : (${quoted.join(" OR ")}))`),
+    ];
+  });
+}
 
 /** A key as one word of the index, whatever it holds. */
 function keyToken(key: string): string {

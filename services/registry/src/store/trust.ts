@@ -137,7 +137,7 @@ export async function countEvidence(
   }
   const row = await tx.get<{ n: number }>(
     `SELECT COUNT(*) AS n FROM
-       (SELECT 1 FROM trust_evidence WHERE ${conditions.join(" AND ")} LIMIT ?) AS some`,
+       (SELECT 1 FROM trust_evidence WHERE ${conditions.join(" AND ")} LIMIT ?) AS counted`,
     [...params, limit],
   );
   return row?.n ?? 0;
