@@ -84,6 +84,24 @@ test("what is written when a function has run joins its commit; nothing is when 
   expect(steps).not.toContain("told");
 });
 
+test("who was told of a success is told when the commit undoes it", async () => {
+  const { connection, failing } = fakeConnection();
+  const writes = groupCommit(connection);
+  const told: string[] = [];
+  const write = (name: string) =>
+    writes.write(async (tx) => {
+      tx.afterRun(
+        () => told.push(name),
+        () => told.push(`not ${name}`),
+      );
+      await tx.run(name);
+    });
+  await write("a");
+  failing.commit = new Error("disk");
+  await Promise.allSettled([write("b"), write("c")]);
+  expect(told).toEqual(["a", "b", "c", "not b", "not c"]);
+});
+
 test("a batch ends at its bound", async () => {
   const { connection, steps } = fakeConnection();
   const writes = groupCommit(connection, 2);

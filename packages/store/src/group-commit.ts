@@ -42,6 +42,7 @@ interface Ran {
   readonly job: Job;
   readonly settle: () => void;
   readonly hooks: readonly (() => void)[];
+  readonly undoHooks: readonly (() => void)[];
 }
 
 /**
@@ -103,6 +104,7 @@ export class GroupCommit {
       await connection.commit();
     } catch (error) {
       if (connection.isInTransaction) await connection.rollback().catch(this.#report("rolling back failed"));
+      this.#undo(ran);
       // Even if it could not begin, or it would be tried for ever.
       if (taken.length === 0) taken.push(...some(next, maxBatch));
       for (const job of taken) job.reject(error);
@@ -134,10 +136,15 @@ export class GroupCommit {
         });
         this.#options.onError(error, "a flush to disk failed: nothing is written any more");
       }
+      this.#undo(ran);
       for (const { job } of ran) job.reject(this.#broken);
       throw this.#broken;
     }
     this.#settle(ran);
+  }
+
+  #undo(ran: readonly Ran[]): void {
+    for (const { undoHooks } of ran) for (const hook of undoHooks) this.#call(hook);
   }
 
   #settle(ran: readonly Ran[]): void {
@@ -156,11 +163,11 @@ export class GroupCommit {
       const value = await runWithin(job.fn, tx, transactionLimitMs, this.#timers);
       await connection.release();
       for (const hook of tx.ownHooks) this.#call(hook);
-      return { job, settle: () => job.resolve(value), hooks: tx.hooks };
+      return { job, settle: () => job.resolve(value), hooks: tx.hooks, undoHooks: tx.undoHooks };
     } catch (error) {
       if (!connection.isInTransaction) throw error;
       await connection.rollbackToSavepoint();
-      return { job, settle: () => job.reject(error), hooks: [] };
+      return { job, settle: () => job.reject(error), hooks: [], undoHooks: [] };
     }
   }
 

@@ -27,15 +27,15 @@ export interface WriteTx extends ReadTx {
    * @throws ConstraintError where a row breaks a constraint; the transaction stays usable.
    */
   run(sql: string, params?: readonly SqlValue[]): Promise<{ changes: number }>;
+  /**
+   * Runs `hook` when `fn` has succeeded, before its changes are durable: what the hook has written may join the same
+   * commit. Should `fn`'s changes be undone after all, since the commit failed, `undone` is run before any other write.
+   */
+  afterRun(hook: () => void, undone?: () => void): void;
   /** Runs `hook` after this transaction is durable, before `write` resolves; never when it is rolled back. */
   afterCommit(hook: () => void): void;
 }
 
-  /**
-   * Runs `hook` when `fn` has succeeded, before its changes are durable: what the hook has written may join the same
-   * commit. What `fn` changed may still be undone, together with that.
-   */
-  afterRun(hook: () => void): void;
 /**
  * SQL behind one interface, so that SQLite can be exchanged for Postgres: statements keep to what both understand.
  *

@@ -17,6 +17,8 @@ export class Transaction implements WriteTx {
   readonly #executor: Executor;
   readonly #hooks: (() => void)[] = [];
   #over = false;
+  readonly #undoHooks: (() => void)[] = [];
+  #over = false;
   readonly #ownHooks: (() => void)[] = [];
 
   constructor(executor: Executor) {
@@ -33,6 +35,16 @@ export class Transaction implements WriteTx {
 
   get hooks(): readonly (() => void)[] {
     return this.#hooks;
+  }
+
+  /** What is to be called once the function has succeeded. */
+  get ownHooks(): readonly (() => void)[] {
+    return this.#ownHooks;
+  }
+
+  /** What is to be called when the changes are undone after that. */
+  get undoHooks(): readonly (() => void)[] {
+    return this.#undoHooks;
   }
 
   end(): void {
@@ -54,6 +66,12 @@ export class Transaction implements WriteTx {
 
   async run(sql: string, params: readonly SqlValue[] = []): Promise<{ changes: number }> {
     return this.#use().run(sql, params);
+  }
+
+  afterRun(hook: () => void, undone?: () => void): void {
+    this.#use();
+    this.#ownHooks.push(hook);
+    if (undone !== undefined) this.#undoHooks.push(undone);
   }
 
   afterCommit(hook: () => void): void {
