@@ -1,17 +1,17 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { TaskAcceptedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { TaskAcceptedSchema, TaskStartedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import {
   type Assignment,
   AssignmentSchema,
   LeaseSchema,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { toTimestamp } from "@depute/core";
-import type { ReadTx } from "@depute/store";
+import type { ReadTx, WriteTx } from "@depute/store";
 import type { ContextMemory } from "./context-memory.ts";
 import { carriedContexts } from "./contexts.ts";
 import type { Engine } from "./engine.ts";
-import { advance } from "./rules/advance.ts";
+import { type Advance, advance } from "./rules/advance.ts";
 import { heartbeatIntervalMs, workDeadlineMs } from "./rules/limits.ts";
 import type { TaskRecord } from "./rules/record.ts";
 import { readInput } from "./store/input-rows.ts";
@@ -34,6 +34,8 @@ export interface WorkerStream extends QueueFilter {
   readonly worker: string;
   /** Leases that it may hold at once. */
   readonly capacity: number;
+  /** Whether the work begins as it is handed out; absent means that the worker begins it. */
+  readonly begins?: boolean;
 }
 
 /** Tasks claimed in one transaction at most, so that one worker does not hold up the others. */
@@ -58,31 +60,48 @@ export async function claim(
   if (!worth) return [];
   return engine.store.write(async (tx) => {
     const room = Math.min(atMost, await roomOf(tx, stream));
-    if (room <= 0) return [];
-    const assignments: Assignment[] = [];
-    for (const taskId of await waitingTasks(tx, stream, engine.clock.now(), room)) {
-      const record = await engine.changeWithin(tx, taskId, (before, nowMs) => {
-        const attempt = before.task.attempt + 1;
-        const value = create(TaskAcceptedSchema, { worker: stream.worker, attempt });
-        const step = { payload: { case: "accepted", value }, by: "worker", holder: stream.holder } as const;
-        return advance(before, step, nowMs);
-      });
-      assignments.push(await assignmentOf(tx, record, memory, engine.clock.now()));
-    }
-    return assignments;
+    return room <= 0 ? [] : claimWithin(tx, engine, stream, room, memory);
   });
 }
 
-/** The assignments of a holder that it has not begun and does not know of, as they were handed out. */
+/** As {@link claim}, within a transaction, for a worker that has room for so many. */
+export async function claimWithin(
+  tx: WriteTx,
+  engine: Engine,
+  stream: WorkerStream,
+  room: number,
+  memory: ContextMemory,
+): Promise<Assignment[]> {
+  const assignments: Assignment[] = [];
+  for (const taskId of await waitingTasks(tx, stream, engine.clock.now(), room)) {
+    const record = await engine.changeWithin(tx, taskId, (before, nowMs) => given(before, stream, nowMs));
+    assignments.push(await assignmentOf(tx, record, memory, engine.clock.now()));
+  }
+  return assignments;
+}
+
+/** A task in the hands of a worker. */
+function given(before: TaskRecord, { worker, holder, begins }: WorkerStream, nowMs: number): Advance {
+  const attempt = before.task.attempt + 1;
+  const value = create(TaskAcceptedSchema, { worker, attempt });
+  const accepted = advance(before, { payload: { case: "accepted", value }, by: "worker", holder }, nowMs);
+  // Whether its token still holds is asked of others, when the worker begins.
+  if (begins !== true || before.task.delegationId !== "") return accepted;
+  const payload = { case: "started", value: create(TaskStartedSchema, { attempt }) } as const;
+  const { record, events } = advance(accepted.record, { payload, by: "worker" }, nowMs);
+  return { record, events: [...accepted.events, ...events] };
+}
+
+/** The assignments of a holder that it does not know of, and has not begun itself, as they were handed out. */
 export async function heldAnew(
   engine: Engine,
-  holder: string,
+  { holder, begins = false }: WorkerStream,
   known: ReadonlySet<string>,
   memory: ContextMemory,
 ): Promise<Assignment[]> {
   return engine.store.read(async (tx) => {
     const nowMs = engine.clock.now();
-    const unknown = (await acceptedBy(tx, holder, nowMs)).filter((taskId) => !known.has(taskId));
+    const unknown = (await acceptedBy(tx, holder, begins, nowMs)).filter((taskId) => !known.has(taskId));
     const assignments: Assignment[] = [];
     for (const taskId of unknown.slice(0, CLAIM_BATCH)) {
       const record = await readTask(tx, taskId);
@@ -93,7 +112,7 @@ export async function heldAnew(
 }
 
 /** How many tasks more a stream may hold, by its own capacity and by its agent's limits. */
-async function roomOf(tx: ReadTx, { holder, capacity, agentId }: WorkerStream): Promise<number> {
+export async function roomOf(tx: ReadTx, { holder, capacity, agentId }: WorkerStream): Promise<number> {
   const room = capacity - (await countHeld(tx, holder));
   const limits = await readDelegateLimits(tx, agentId);
   if (limits === undefined) return room;

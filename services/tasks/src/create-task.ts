@@ -46,6 +46,8 @@ export interface Admitted {
 export interface Created {
   readonly taskId: string;
   readonly isNew: boolean;
+  /** The whole task, where it was created now. */
+  readonly task?: Task;
 }
 
 /** What is there already of what a request asks for. */
@@ -138,6 +140,7 @@ export async function createTaskWithin(
   const nowMs = engine.clock.now();
   const { record, events } = newTask(taskId, draft, admitted.admission, nowMs, above);
   await insertTask(tx, record, { draftDigest: digest, createMs: nowMs });
+  engine.noteWritten(tx, record);
   for (const event of events) await insertEvent(tx, event);
   await insertInput(tx, taskId, { input: draft.input, workerToken: draft.workerToken });
   await insertRequest(tx, { delegator, requestId, draftDigest: digest, taskId });
@@ -152,7 +155,8 @@ export async function createTaskWithin(
   await carryContexts(tx, rights.contextMemory, draft, to, rights.caller, nowMs);
   await engine.tell(tx, { before: undefined, after: record, events });
   engine.announce(tx, record);
-  return { taskId, isNew: true };
+  const { input } = draft;
+  return { taskId, isNew: true, task: input === undefined ? record.task : { ...record.task, input } };
 }
 
 /** Ends the task that has the external id, if it has not ended, and takes the id away from it. */

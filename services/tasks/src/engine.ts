@@ -4,6 +4,7 @@ import { TaskCancelledSchema, type TaskEvent } from "@depute/contracts/depute/ta
 import { type Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Clock, Timers } from "@depute/core";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
+import { RecordCache } from "./record-cache.ts";
 import { type Advance, advance, advanceByTime } from "./rules/advance.ts";
 import { nextDeadline } from "./rules/limits.ts";
 import type { TaskRecord } from "./rules/record.ts";
@@ -30,6 +31,8 @@ import { ASSIGNMENT_TOPIC, TASK_TOPIC } from "./wake-ups.ts";
 
 /** Tasks whose backoff is remembered at once; each costs a timer. */
 const MAX_LATER = 10_000;
+/** Open tasks whose records are held in memory; each costs a few kilobytes, with a long description up to 70. */
+const MAX_RECORDS = 512;
 
 export interface EngineOptions {
   readonly store: Store;
@@ -55,6 +58,14 @@ export interface TaskChange {
 /** Told of a change in the transaction that stores it, after it is written; what it throws undoes the change. */
 export type TaskObserver = (tx: WriteTx, change: TaskChange) => Promise<void>;
 
+/** Who hands work out is told here at once, so that handing out joins the commit of what there is to hand out. */
+export interface WorkListener {
+  /** A task of the agent's waits and may be taken. */
+  onWaiting(agentId: string): void;
+  /** A worker of the agent's let a task go, or may hold more. */
+  onRoom(agentId: string): void;
+}
+
 /** Reads tasks, and changes them: event and state in one transaction, wake-ups after it. */
 export class Engine {
   readonly store: Store;
@@ -64,6 +75,8 @@ export class Engine {
   readonly #timers: Timers;
   readonly #later = new Set<() => void>();
   readonly #observers: TaskObserver[] = [];
+  readonly #records = new RecordCache(MAX_RECORDS);
+  #work: WorkListener = { onWaiting() {}, onRoom() {} };
   #onDeadline: (atMs: number) => void = () => {};
   #onDelegationEnd: () => void = () => {};
 
@@ -91,6 +104,11 @@ export class Engine {
     this.#onDelegationEnd = listener;
   }
 
+  /** Tells the listener of tasks that wait and of room for them. */
+  onWork(listener: WorkListener): void {
+    this.#work = listener;
+  }
+
   /** Has the observer told of every change of every task from now on, in the order in which observers were added. */
   observe(observer: TaskObserver): void {
     this.#observers.push(observer);
@@ -104,6 +122,11 @@ export class Engine {
   /** A task's record, as it is stored. */
   async find(taskId: string): Promise<TaskRecord | undefined> {
     return this.store.read((tx) => readTask(tx, taskId));
+  }
+
+  /** A task's record as it is about to be stored: for looks that a change then repeats. */
+  async peek(taskId: string): Promise<TaskRecord | undefined> {
+    return this.#records.get(taskId) ?? (await this.find(taskId));
   }
 
   /** Up to `limit` events of a task after a sequence, in order. */
@@ -134,7 +157,7 @@ export class Engine {
   /** As `change`, within a transaction. */
   async changeWithin(tx: WriteTx, taskId: string, decide: Decide): Promise<TaskRecord> {
     const nowMs = this.clock.now();
-    const before = await readTask(tx, taskId);
+    const before = await this.#read(tx, taskId);
     if (before === undefined) throw taskNotFound(taskId);
     const timed = advanceByTime(before, { nowMs, random: this.random });
     const { record, events } = await decide(timed.record, nowMs, tx);
@@ -148,10 +171,11 @@ export class Engine {
    * @param atMs epoch milliseconds
    */
   async availableFrom(tx: WriteTx, taskId: string, atMs: number): Promise<void> {
-    const record = await readTask(tx, taskId);
+    const record = await this.#read(tx, taskId);
     if (record?.task.status !== TaskStatus.PENDING) return;
     const after = { ...record, queuedMs: atMs };
     await updateQueued(tx, after);
+    this.noteWritten(tx, after);
     this.announce(tx, after);
   }
 
@@ -169,9 +193,21 @@ export class Engine {
     this.#bus.publish(topic, key);
   }
 
+  /** Tells who hands work out that an agent's workers may hold more. */
+  makeRoom(agentId: string): void {
+    this.#work.onRoom(agentId);
+    this.#bus.publish(ASSIGNMENT_TOPIC, agentId);
+  }
+
+  /** To be called when a transaction has written a task, before anything else looks at it. */
+  noteWritten(tx: WriteTx, record: TaskRecord): void {
+    this.#records.put(tx, record);
+  }
+
   /** To be called once in the transaction that stores new events: wakes who waits for them. */
   announce(tx: WriteTx, record: TaskRecord): void {
     const deadline = nextDeadline(record);
+    if (record.hold === undefined) tx.afterRun(() => this.#tellOfWork(record));
     tx.afterCommit(() => {
       this.#bus.publish(TASK_TOPIC, record.task.id);
       // A task that waits is work for somebody, and one that a worker let go leaves room for the next.
@@ -179,6 +215,17 @@ export class Engine {
       if (record.task.status === TaskStatus.PENDING) this.#wakeLater(record);
       if (deadline !== undefined) this.#onDeadline(deadline.atMs);
     });
+  }
+
+  #tellOfWork({ task, queuedMs, epoch }: TaskRecord): void {
+    const mayBeTaken = task.status === TaskStatus.PENDING && queuedMs <= this.clock.now();
+    if (mayBeTaken) this.#work.onWaiting(task.agentId);
+    // A new task was nobody's before.
+    if (epoch > 0) this.#work.onRoom(task.agentId);
+  }
+
+  async #read(tx: WriteTx, taskId: string): Promise<TaskRecord | undefined> {
+    return this.#records.get(taskId) ?? (await readTask(tx, taskId));
   }
 
   /** Nothing goes on below a task that has ended: nobody waits for it. */
@@ -199,6 +246,7 @@ export class Engine {
     if (waitMs <= 0 || this.#later.size >= MAX_LATER) return;
     const cancel = this.#timers.after(waitMs, () => {
       this.#later.delete(cancel);
+      this.#work.onWaiting(task.agentId);
       this.#bus.publish(ASSIGNMENT_TOPIC, task.agentId);
     });
     this.#later.add(cancel);
@@ -206,21 +254,24 @@ export class Engine {
 
   async #put(tx: WriteTx, before: TaskRecord, { record, events }: Advance): Promise<void> {
     if (events.length === 0) {
-      if (record !== before) await updateLease(tx, record);
+      if (record === before) return;
+      await updateLease(tx, record);
+      this.noteWritten(tx, record);
       return;
     }
     if (!(await updateTask(tx, before, record))) {
       throw new Error(`task ${record.task.id} changed within the transaction that changes it`);
     }
+    this.noteWritten(tx, record);
     for (const event of events) await insertEvent(tx, event);
-    if (record.hold === undefined && record.epoch > 0) await deleteReports(tx, record.task.id);
+    if (before.hold !== undefined && record.hold === undefined) await deleteReports(tx, record.task.id);
     const hasEnded = isTerminal(record.task.status);
     if (hasEnded) {
       if (record.task.delegationId !== "") {
         await deleteBlocks(tx, record.task.id);
         if (await endDelegation(tx, record.task)) tx.afterCommit(() => this.#onDelegationEnd());
       }
-      await deleteWorkState(tx, record.task.id);
+      await deleteWorkState(tx, before);
       await this.#endChildren(tx, record);
     }
     if (record.task.spend !== undefined) {

@@ -3,9 +3,9 @@ import { openStore } from "@depute/store";
 import { ContextMemory } from "./context-memory.ts";
 import { delegationEnds } from "./delegation-ends.ts";
 import { connectDependencies } from "./dependencies.ts";
+import { Dispatcher } from "./dispatcher.ts";
 import { Engine } from "./engine.ts";
 import type { TasksContext } from "./handlers/context.ts";
-import { openOversight } from "./oversight/index.ts";
 import { Purger } from "./purger.ts";
 import { RevocationFollower } from "./revocations.ts";
 import type { TreeLimits } from "./rules/tree.ts";
@@ -37,16 +37,12 @@ export interface RuntimeSettings {
   readonly retentionMs: number;
   /** How long it is known after that that it was there, milliseconds. */
   readonly tombstoneMs: number;
-  /** How long an overseer has for a result, milliseconds. */
-  readonly reviewTimeoutMs: number;
-  /** Principals that may decide as well when half of that is over. */
-  readonly reviewEscalation: readonly string[];
 }
 
 /** Opens the engine on the files of `dataDir`. */
 export async function openRuntime(
   deps: ServiceDeps,
-  { pollMs, treeLimits, contextMemoryBytes, retentionMs, tombstoneMs, ...reviewing }: RuntimeSettings,
+  { pollMs, treeLimits, contextMemoryBytes, retentionMs, tombstoneMs }: RuntimeSettings,
 ): Promise<Runtime> {
   const { log, clock, timers, bus, authority, stopping } = deps;
   const store = await openStore({
@@ -66,6 +62,13 @@ export async function openRuntime(
     maxBytes: contextMemoryBytes,
     maxContexts: MAX_CONTEXTS_IN_MEMORY,
   });
+  const dispatcher = new Dispatcher({
+    engine,
+    memory: contextMemory,
+    timers,
+    pollMs,
+    onError: (err) => log.warn({ err }, "work could not be handed out"),
+  });
   const reads = new SharedReads({
     read: (taskId, after, limit) => engine.events(taskId, after, limit),
     wakeUps: taskWakeUps,
@@ -73,18 +76,9 @@ export async function openRuntime(
     maxAgeMs: pollMs / 2,
   });
   const purger = new Purger({ store, clock, timers, log, retentionMs, tombstoneMs });
-  const running = openOversight(deps, {
-    engine,
-    reviews: dependencies.reviews,
-    timeoutMs: reviewing.reviewTimeoutMs,
-    escalation: reviewing.reviewEscalation,
-  });
-  const { oversight } = running;
-  engine.observe((tx, change) => oversight.observe(tx, change));
   const ends = delegationEnds({ store, delegations: dependencies.delegations, timers, log });
   engine.onDelegationEnd(() => ends.wake());
   ends.start();
-  running.start();
   purger.start();
   timekeeper.start();
   follower.start();
@@ -97,17 +91,18 @@ export async function openRuntime(
       timers,
       taskWakeUps,
       assignmentWakeUps,
+      dispatcher,
       pollMs,
       treeLimits,
       contextMemory,
-      oversight,
       reads,
       stopping,
     },
     timekeeper,
     purger,
     async close() {
-      await Promise.all([timekeeper.close(), follower.close(), purger.close(), ends.close(), running.close()]);
+      await Promise.all([timekeeper.close(), follower.close(), purger.close(), ends.close()]);
+      dispatcher.close();
       engine.close();
       contextMemory.close();
       taskWakeUps.close();

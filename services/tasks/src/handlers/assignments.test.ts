@@ -27,7 +27,7 @@ async function task(capabilityId = "shout"): Promise<string> {
 }
 
 /** A worker of Bob's: its assignments one by one. */
-function worker(options: { capacity?: number; capabilityIds?: string[] } = {}) {
+function worker(options: { capacity?: number; capabilityIds?: string[]; begin?: boolean } = {}) {
   const controller = new AbortController();
   open.push(controller);
   const stream = platform.workers.watchAssignments(
@@ -155,3 +155,29 @@ function aborter() {
   const controller = new AbortController();
   return { signal: controller.signal, abort: () => controller.abort() };
 }
+
+describe("a worker that begins at once", () => {
+  test("gets its tasks running, with both events, and ends them without a start", async () => {
+    const taskId = await task();
+    const { next } = worker({ begin: true });
+    const { lease, task: given } = await next();
+    expect(given).toMatchObject({ status: TaskStatus.RUNNING, attempt: 1 });
+    await platform.workers.completeAssignment({ lease: lease as never, output: { full: hello } }, as(BOB));
+    const events = await collect(platform.tasks.watchTask({ taskId }, as(ALICE)), 4);
+    expect(events.map(({ event }) => event?.payload.case)).toEqual([
+      ...["created", "accepted", "started", "completed"],
+    ]);
+  });
+
+  test("is given again by a poll what it does not know of", async () => {
+    const taskId = await task();
+    const poll = async (knownTaskIds: string[]) => {
+      const request = { agentId: "bob", worker: "w", capacity: 2, begin: true, knownTaskIds, wait: {} };
+      const { assignments } = await platform.workers.takeAssignments(request, as(BOB));
+      return assignments.map(({ lease }) => [lease?.taskId, lease?.epoch]);
+    };
+    expect(await poll([])).toEqual([[taskId, 1n]]);
+    expect(await poll([])).toEqual([[taskId, 1n]]);
+    expect(await poll([taskId])).toEqual([]);
+  });
+});

@@ -2,16 +2,10 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import type {
   Assignment,
-  Lease,
   WatchAssignmentsRequest,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { DeputeError, ErrorReason, newId } from "@depute/core";
-import { follow, linkSignals } from "@depute/service";
-import { CLAIM_BATCH, claim, type WorkerStream } from "../claim.ts";
-import type { Engine } from "../engine.ts";
-import { advance } from "../rules/advance.ts";
-import { holdsLease } from "../rules/lease.ts";
-import { afterRelease } from "../rules/retry.ts";
+import { linkSignals } from "@depute/service";
 import { callerOf, callOptions, type TasksContext } from "./context.ts";
 
 /**
@@ -25,43 +19,30 @@ export async function* watchAssignments(
   request: WatchAssignmentsRequest,
   context: HandlerContext,
 ): AsyncGenerator<{ assignment: Assignment }, void, undefined> {
-  const { engine, assignmentWakeUps, timers, pollMs, stopping } = tasks;
-  const { agentId, worker, capacity, capabilityIds } = request;
+  const { dispatcher, stopping } = tasks;
+  const { agentId, worker, capacity, capabilityIds, begin } = request;
   await requireWorkerOf(tasks, agentId, context);
-  const stream: WorkerStream = { agentId, worker, capacity: capacity || 1, capabilityIds, holder: newId() };
   const link = linkSignals(context.signal, stopping);
-  // What is handed out on this stream is a log of its own: each assignment comes after the one before.
-  let given = 0;
-  const undelivered = new Set<Assignment>();
-  const giveBackUndelivered = async () => {
-    const leases = [...undelivered].map(({ lease }) => lease);
-    undelivered.clear();
-    for (const lease of leases) if (lease !== undefined) await giveBack(engine, lease);
-  };
+  const stream = dispatcher.open({
+    agentId,
+    worker,
+    capacity: capacity || 1,
+    capabilityIds,
+    holder: newId(),
+    begins: begin,
+  });
   // A reader that goes away without reading on leaves this generator where it is.
-  link.signal.addEventListener("abort", () => giveBackUndelivered().catch(leaveToLimits), { once: true });
+  const close = () => stream.close();
+  link.signal.addEventListener("abort", close, { once: true });
+  if (link.signal.aborted) close();
   try {
-    const log = follow({
-      read: async (_after: number, limit) =>
-        (await claim(engine, stream, limit, tasks.contextMemory)).map((assignment) => {
-          undelivered.add(assignment);
-          return { number: ++given, assignment };
-        }),
-      position: (item) => item.number,
-      after: 0,
-      wake: (listener) => assignmentWakeUps.on(agentId, listener),
-      pollMs,
-      timers,
-      signal: link.signal,
-      batch: CLAIM_BATCH,
-    });
-    for await (const { assignment } of log) {
-      undelivered.delete(assignment);
+    for (let assignment = await stream.next(); assignment !== undefined; assignment = await stream.next()) {
       yield { assignment };
     }
   } finally {
+    link.signal.removeEventListener("abort", close);
     link.release();
-    await giveBackUndelivered().catch(leaveToLimits);
+    close();
   }
 }
 
@@ -86,16 +67,4 @@ export async function requireWorkerOf(
   if (!caller.mayActFor(agent.principal)) {
     throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent itself can take its work");
   }
-}
-
-/** A task that could not be put back waits again when its lease runs out. */
-function leaveToLimits(): void {}
-
-/** Puts a task back that was claimed for a stream and never sent on it, unless its lease has ended otherwise. */
-async function giveBack(engine: Engine, lease: Lease): Promise<void> {
-  await engine.change(lease.taskId, (before, nowMs) =>
-    holdsLease(before, lease)
-      ? advance(before, { payload: afterRelease(before.task), by: "worker" }, nowMs)
-      : { record: before, events: [] },
-  );
 }

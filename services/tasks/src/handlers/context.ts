@@ -3,8 +3,8 @@ import type { Clock, Timers } from "@depute/core";
 import { type Authority, type Identity, mayActFor, ownOptions } from "@depute/service";
 import type { ContextMemory } from "../context-memory.ts";
 import type { Dependencies } from "../dependencies.ts";
+import type { Dispatcher } from "../dispatcher.ts";
 import type { Engine } from "../engine.ts";
-import type { Oversight } from "../oversight/index.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import type { TreeLimits } from "../rules/tree.ts";
 import { requireVisible, taskNotFound, type Viewer } from "../rules/visibility.ts";
@@ -24,10 +24,9 @@ export interface TasksContext {
   /** What watchers read. */
   readonly reads: SharedReads;
   readonly assignmentWakeUps: WakeUps;
+  readonly dispatcher: Dispatcher;
   readonly treeLimits: TreeLimits;
   readonly contextMemory: ContextMemory;
-  /** The reviews of held results. */
-  readonly oversight: Oversight;
   /** Milliseconds between looks of a stream that nothing wakes. */
   readonly pollMs: number;
   /** Aborts when the process drains. */
@@ -54,6 +53,22 @@ export function asCaller(identity: Identity): Caller {
 /** The options of this service's own calls while it serves one. */
 export function callOptions({ clock }: TasksContext, context: HandlerContext): CallOptions {
   return ownOptions(context, clock);
+}
+
+/**
+ * A task that the caller may change, as it is before the change, which looks again.
+ *
+ * @throws DeputeError TASK_NOT_FOUND
+ */
+export async function peekVisible(
+  { engine }: TasksContext,
+  viewer: Viewer,
+  taskId: string,
+): Promise<TaskRecord> {
+  const record = await engine.peek(taskId);
+  if (record === undefined) throw taskNotFound(taskId);
+  requireVisible(viewer, record);
+  return record;
 }
 
 /**

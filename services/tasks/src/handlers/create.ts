@@ -1,11 +1,12 @@
 import type { HandlerContext } from "@connectrpc/connect";
+import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type {
   CreateTaskRequest,
   DelegateTaskRequest,
 } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { invalid } from "@depute/core";
 import { admit, checkDraft, resolveTarget, resourceOf, type Target } from "../admission.ts";
-import { type CreateRequest, createTask, findCreated } from "../create-task.ts";
+import { type Admitted, type CreateRequest, createTask, findCreated } from "../create-task.ts";
 import { draftDigest } from "../digest.ts";
 import { claimOf, notTheHolder } from "./claim-of-caller.ts";
 import { asCaller, callOptions, type TasksContext } from "./context.ts";
@@ -16,22 +17,25 @@ export const DELEGATE_RIGHT = { namespace: "depute:tasks", action: "delegate" } 
 /**
  * Hands over work, once for each request id and each external id of a caller.
  *
- * @returns the id of the new task, or of the one that was there
+ * @returns the new task, or the id of the one that was there
  */
 export async function handOver(
   tasks: TasksContext,
   { requestId, draft, reusePolicy, conflictPolicy }: CreateTaskRequest | DelegateTaskRequest,
   context: HandlerContext,
-): Promise<string> {
+): Promise<{ readonly taskId: string; readonly task?: Task }> {
   const { engine, authority, dependencies, clock, treeLimits, contextMemory } = tasks;
   const policies = { reusePolicy, conflictPolicy };
   if (draft === undefined) throw invalid("draft", "is required");
   checkDraft(draft);
   const digest = draftDigest(draft);
   const options = callOptions(tasks, context);
-  const knownTo = (delegator: string) => {
+  // What is refused now may have been created when it was not.
+  const orKnown = async (error: unknown, delegator: string) => {
     const request: CreateRequest = { delegator, requestId, draft, digest, policies };
-    return engine.store.read((tx) => findCreated(tx, request, contextMemory));
+    const taskId = await engine.store.read((tx) => findCreated(tx, request, contextMemory));
+    if (taskId === undefined) throw error;
+    return { taskId };
   };
 
   // A holder proof counts once, so a call asks the tokens service once: for the right, which the target is part of. Until
@@ -42,9 +46,7 @@ export async function handOver(
   try {
     target = await resolveTarget(dependencies, draft, claim.principal, options);
   } catch (error) {
-    const known = await knownTo(await claim.prove());
-    if (known !== undefined) return known;
-    throw error;
+    return orKnown(error, await claim.prove());
   }
   const binding = target.contract && {
     contractId: target.contract.id,
@@ -54,10 +56,12 @@ export async function handOver(
   const caller = asCaller(claim.identity ?? (await authority.authorise(context, right, binding)));
   const { principal } = caller;
   if (principal !== claim.principal) throw notTheHolder();
-  const known = await knownTo(principal);
-  if (known !== undefined) return known;
-  const admitted = await admit(dependencies, draft, target, principal, clock.now(), options);
+  let admitted: Admitted;
+  try {
+    admitted = await admit(dependencies, draft, target, principal, clock.now(), options);
+  } catch (error) {
+    return orKnown(error, principal);
+  }
   const request = { delegator: principal, requestId, draft, digest, policies };
-  const created = await createTask(engine, request, admitted, { caller, treeLimits, contextMemory });
-  return created.taskId;
+  return createTask(engine, request, admitted, { caller, treeLimits, contextMemory });
 }

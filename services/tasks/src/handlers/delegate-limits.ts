@@ -2,7 +2,6 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { DelegateLimits } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { countHeldByAgent, readDelegateLimits, writeDelegateLimits } from "../store/queue-rows.ts";
-import { ASSIGNMENT_TOPIC } from "../wake-ups.ts";
 import { callerOf, callOptions, type TasksContext } from "./context.ts";
 
 /** Bounds how much work an agent's workers get together. */
@@ -16,7 +15,7 @@ export async function setDelegateLimits(
   const { engine } = tasks;
   await engine.store.write(async (tx) => {
     await writeDelegateLimits(tx, agentId, limits);
-    tx.afterCommit(() => engine.wake(ASSIGNMENT_TOPIC, agentId));
+    tx.afterCommit(() => engine.makeRoom(agentId));
   });
 }
 

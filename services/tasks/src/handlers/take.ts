@@ -19,13 +19,20 @@ export async function takeAssignments(
   request: TakeAssignmentsRequest,
   context: HandlerContext,
 ): Promise<Assignment[]> {
-  const { agentId, worker, capacity, capabilityIds, knownTaskIds, wait } = request;
+  const { agentId, worker, capacity, capabilityIds, knownTaskIds, wait, begin } = request;
   await requireWorkerOf(tasks, agentId, context);
   const { engine, contextMemory, assignmentWakeUps: wakeUps, timers, pollMs, stopping } = tasks;
   // Streams are named by ids, so no stream and no worker of another agent is ever of this name.
   const holder = `${agentId}/${worker}`;
-  const stream: WorkerStream = { agentId, worker, capacity: capacity || 1, capabilityIds, holder };
-  const lost = await heldAnew(engine, holder, new Set(knownTaskIds), contextMemory);
+  const stream: WorkerStream = {
+    agentId,
+    worker,
+    capacity: capacity || 1,
+    capabilityIds,
+    holder,
+    begins: begin,
+  };
+  const lost = await heldAnew(engine, stream, new Set(knownTaskIds), contextMemory);
   if (lost.length > 0) return lost;
   const waitMs = wait === undefined ? DEFAULT_WAIT_MS : durationMs(wait);
   const taken = await waitFor({ wakeUps, timers, pollMs, stopping }, agentId, waitMs, context, async () => {

@@ -23,15 +23,14 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
   const { engine } = tasks;
   return {
     async createTask(request, context) {
-      const taskId = await handOver(tasks, request, context);
-      if (request.wait !== undefined) {
-        await waitForTask(tasks, taskId, request.wait, context, ({ task }) => isTerminal(task.status));
-      }
+      const { taskId, task } = await handOver(tasks, request, context);
+      if (request.wait === undefined) return { task: task ?? (await readWhole(tasks, taskId)) };
+      await waitForTask(tasks, taskId, request.wait, context, (record) => isTerminal(record.task.status));
       return { task: await readWhole(tasks, taskId) };
     },
 
     async *delegateTask(request, context) {
-      const taskId = await handOver(tasks, request, context);
+      const { taskId } = await handOver(tasks, request, context);
       const record = await engine.find(taskId);
       if (record === undefined) throw taskNotFound(taskId);
       for await (const event of watchTask(watchOptions(tasks), record, 0n, context)) yield { event };

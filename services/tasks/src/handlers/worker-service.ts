@@ -15,7 +15,7 @@ import { requireDelegate } from "../rules/visibility.ts";
 import { noteUsage } from "../spend.ts";
 import { watchAssignments } from "./assignments.ts";
 import { completeAssignment } from "./complete.ts";
-import { callerOf, callOptions, findVisible, type TasksContext } from "./context.ts";
+import { callerOf, callOptions, peekVisible, type TasksContext } from "./context.ts";
 import { getDelegateLimits, setDelegateLimits } from "./delegate-limits.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { acceptAssignment, requestInput, saveCheckpoint, suspendAssignment } from "./interruptions.ts";
@@ -37,7 +37,7 @@ export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerSer
     async startAssignment(request, context) {
       const lease = leaseOf(request);
       const caller = await callerOf(tasks, context);
-      const found = await findVisible(tasks, caller, lease.taskId);
+      const found = await peekVisible(tasks, caller, lease.taskId);
       requireDelegate(caller, found);
       requireLease(found, lease);
       await requireSoundToken(tasks, found, lease, callOptions(tasks, context));

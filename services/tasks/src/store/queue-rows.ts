@@ -57,11 +57,16 @@ export async function countHeld(tx: ReadTx, holder: string): Promise<number> {
   return row?.held ?? 0;
 }
 
-/** Ids of tasks that a holder has, whose leases last, and of which the work has not begun. */
-export async function acceptedBy(tx: ReadTx, holder: string, nowMs: number): Promise<string[]> {
+/** Ids of tasks that a holder has, whose leases last, and of which the work has not begun, or has if that counts too. */
+export async function acceptedBy(
+  tx: ReadTx,
+  holder: string,
+  orBegun: boolean,
+  nowMs: number,
+): Promise<string[]> {
   const rows = await tx.all<{ task_id: string }>(
-    "SELECT task_id FROM tasks WHERE holder = ? AND status = ? AND next_deadline_ms > ?",
-    [holder, TaskStatus.ACCEPTED, nowMs],
+    "SELECT task_id FROM tasks WHERE holder = ? AND (status = ? OR status = ?) AND next_deadline_ms > ?",
+    [holder, TaskStatus.ACCEPTED, orBegun ? TaskStatus.RUNNING : TaskStatus.ACCEPTED, nowMs],
   );
   return rows.map((row) => row.task_id);
 }

@@ -1,4 +1,4 @@
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Task, TaskSchema, type TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { fromTimestamp } from "@depute/core";
 import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
@@ -251,6 +251,7 @@ function toRecord(row: TaskRow): TaskRecord {
 
 /** Input and output may be large and do not change with every event: they stand elsewhere. */
 function toBlob(task: Task): Uint8Array {
+  if (task.input === undefined && task.output === undefined) return toBinary(TaskSchema, task);
   const { input: _input, output: _output, ...rest } = task;
-  return toBinary(TaskSchema, create(TaskSchema, rest));
+  return toBinary(TaskSchema, rest);
 }

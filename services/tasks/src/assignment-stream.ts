@@ -1,0 +1,68 @@
+import type { Assignment, Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import type { WorkerStream } from "./claim.ts";
+import type { Engine } from "./engine.ts";
+import { advance } from "./rules/advance.ts";
+import { holdsLease } from "./rules/lease.ts";
+import { afterRelease } from "./rules/retry.ts";
+
+/** What is handed out to one stream of a worker's, until it is sent on; what is not goes back. */
+export class AssignmentStream {
+  readonly worker: WorkerStream;
+  /** Whether it holds all that it may, as far as is known. */
+  isFull = false;
+  readonly #engine: Engine;
+  readonly #onClose: () => void;
+  #ready: Assignment[] = [];
+  #isClosed = false;
+  #wake = () => {};
+
+  constructor(worker: WorkerStream, engine: Engine, onClose: () => void) {
+    this.worker = worker;
+    this.#engine = engine;
+    this.#onClose = onClose;
+  }
+
+  /** Takes what was handed out to it. */
+  deliver(assignments: readonly Assignment[]): void {
+    this.#ready.push(...assignments);
+    if (this.#isClosed) this.#giveBack();
+    else this.#wake();
+  }
+
+  /** The next assignment; undefined once the stream is closed. */
+  async next(): Promise<Assignment | undefined> {
+    for (;;) {
+      if (this.#isClosed) return undefined;
+      const assignment = this.#ready.shift();
+      if (assignment !== undefined) return assignment;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  /** Ends the stream. What was handed out and not sent waits again, and costs no attempt. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#onClose();
+    this.#giveBack();
+    this.#wake();
+  }
+
+  #giveBack(): void {
+    // A task that could not be put back waits again when its lease runs out.
+    for (const { lease } of this.#ready)
+      if (lease !== undefined) putBack(this.#engine, lease).catch(() => {});
+    this.#ready = [];
+  }
+}
+
+/** Puts a task back that was never sent, unless its lease has ended otherwise. */
+async function putBack(engine: Engine, lease: Lease): Promise<void> {
+  await engine.change(lease.taskId, (before, nowMs) =>
+    holdsLease(before, lease)
+      ? advance(before, { payload: afterRelease(before.task), by: "worker" }, nowMs)
+      : { record: before, events: [] },
+  );
+}
