@@ -4,6 +4,7 @@ import { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
 import { defineService, SERVICES } from "@depute/service";
 import { agentaRoutes, compileAgenta } from "../wires/agenta/index.ts";
 import { aspRoutes } from "../wires/asp/index.ts";
+import { aspUpgrades } from "../wires/asp/live.ts";
 import { capRoutes } from "../wires/cap/index.ts";
 import { capRoutes } from "../wires/cap/index.ts";
 import { delegateosRoutes } from "../wires/delegateos/index.ts";
@@ -62,6 +63,7 @@ export const gateway = defineService({
         ...agentaRoutes(),
         ...mcp.http,
       ],
+      upgrades: aspUpgrades(clients, wire),
       close: () => mcp.close(),
     };
   },

@@ -155,6 +155,7 @@ export function write(
   body: JsonObject,
   session: Session | { sessionId: string },
   recipient?: string,
+  dpopProof?: string,
 ): Envelope {
   const known = "participants" in session ? session : undefined;
   const me = known?.participants.find(({ agentId }) => agentId === uri);
@@ -168,7 +169,7 @@ export function write(
       agentId: uri,
       orgId,
       trustScore: me?.trustScore ?? scores.get(uri) ?? 0,
-      dpopProof: proof({ seed, key }, known === undefined ? "CreateSession" : "AppendMessage"),
+      dpopProof: dpopProof ?? proof({ seed, key }, known === undefined ? "CreateSession" : "AppendMessage"),
     },
     ...(recipient === undefined ? {} : { recipient }),
     performative,

@@ -185,6 +185,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
           ...observeRoutes(instance.http ?? [], { metrics, tracing }),
           ...operationsRoutes(health, metrics),
         ],
+        ...(instance.upgrades === undefined ? {} : { upgrades: instance.upgrades }),
         maxConnections,
         maxConcurrentStreams,
         log,

@@ -77,3 +77,4 @@ export { onStopSignal } from "./signals.ts";
 export { pause, StreamFollower, type StreamFollowerOptions } from "./stream-follower.ts";
 export { startTelemetry, startTracing, type Telemetry } from "./telemetry.ts";
 export { createServiceTransport, type ServiceTransport, type ServiceTransportOptions } from "./transport.ts";
+export { refuseUpgrade, type UpgradeRoute } from "./upgrades.ts";

@@ -8,6 +8,7 @@ import type { HttpRoute } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
 import type { Registry } from "./metrics.ts";
 import type { Settings, SettingsTable } from "./settings.ts";
+import type { UpgradeRoute } from "./upgrades.ts";
 
 /** The services that others call. */
 export const SERVICES = ["registry", "tasks", "tokens", "verifier"] as const;
@@ -54,6 +55,8 @@ export interface ServiceInstance {
   readonly routes: (router: ConnectRouter) => void;
   /** Plain HTTP beside the RPCs. */
   readonly http?: readonly HttpRoute[];
+  /** Addresses whose connections become WebSockets. */
+  readonly upgrades?: readonly UpgradeRoute[];
   /** Called once, when no call is open any more: ends background work and closes stores. */
   close(): Promise<void>;
 }

@@ -10,6 +10,7 @@ import type { Logger } from "./log.ts";
 import { REQUEST_ID_HEADER, requestIdFrom } from "./request-id.ts";
 import type { RpcHandler } from "./rpc-handler.ts";
 import { sniffProtocol } from "./sniff.ts";
+import { createUpgrades, type UpgradeRoute } from "./upgrades.ts";
 
 /** Tokens with long chains travel in headers. */
 export const MAX_HEADER_BYTES = 32 * 1024;
@@ -29,6 +30,7 @@ export interface ServerOptions {
   /** Asked first about what comes over HTTP/2; what it leaves, and what is too long, goes the common way. */
   fast?: StreamHandler;
   routes: readonly HttpRoute[];
+  upgrades?: readonly UpgradeRoute[];
   maxConnections: number;
   maxConcurrentStreams: number;
   log: Logger;
@@ -59,12 +61,16 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   let draining = false;
 
   const answer = createHandler(options);
+  const upgrades = createUpgrades(options.upgrades ?? [], log);
   const http1 = createHttp1Server({
+    // Whatever else asks for another protocol, as clients of clear-text HTTP/2 do, is answered in this one.
+    shouldUpgradeCallback: (request) => !draining && upgrades.wants(request),
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionsCheckingInterval: CHECK_INTERVAL_MS,
   });
+  http1.on("upgrade", upgrades.take);
   http1.on("request", (request, response) => {
     response.once("close", () => {
       if (draining) setImmediate(() => http1.closeIdleConnections());

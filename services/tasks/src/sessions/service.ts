@@ -155,12 +155,13 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       return { entries, nextAfterOrdinal: last > 0 && last < session.messageCount ? last : 0 };
     },
 
-    async *watchSession({ sessionId, afterOrdinal }, context) {
+    async *watchSession({ sessionId, afterOrdinal, tellState }, context) {
       const identity = await callers.identify(context, participants(sessionId));
       const { session } = await visible(sessions, identity, sessionId);
       if (afterOrdinal > session.messageCount) {
         throw invalid("after_ordinal", `is beyond the newest message, which is ${session.messageCount}`);
       }
+      if (tellState) yield { state: session.state, session: viewOf(session, false) };
       for await (const row of watch(sessions, session, afterOrdinal, context)) {
         const entry = entryOf(row);
         yield { state: row.state, ...(entry === undefined ? {} : { entry }) };

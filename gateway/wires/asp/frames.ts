@@ -1,0 +1,105 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { type Envelope, EnvelopeSchema } from "@depute/contracts/asp/v0/envelope_pb";
+import { type Session, SessionSchema } from "@depute/contracts/asp/v0/session_pb";
+import { type TranscriptEntry, TranscriptEntrySchema } from "@depute/contracts/asp/v0/transcript_pb";
+import type { AppendMessageResponse } from "@depute/contracts/depute/tasks/v1/session_service_pb";
+import { invalid } from "@depute/core";
+import { decodeValid, encode, parseJson, refusalOf } from "@depute/wire";
+import type { AspError } from "./errors.ts";
+import { stateWord } from "./events.ts";
+
+/** The longest frame that a client may send: the longest message, with room for how JSON writes it. */
+export const MAX_FRAME_BYTES = 1_048_576;
+/** Characters of one credential. */
+const MAX_CREDENTIAL = 16_384;
+
+/**
+ * What a client says. (ASP transports "WebSocket" names the frames; their members are Depute's choice, because none are
+ * published.)
+ */
+export type ClientFrame =
+  | {
+      readonly type: "auth";
+      /** What the header Authorization would have, and what DPoP would have. */
+      readonly authorization?: string;
+      readonly dpop?: string;
+      /** The place of the last message that the client has. */
+      readonly sinceSequence: number;
+    }
+  | { readonly type: "send"; readonly envelope: Envelope }
+  | { readonly type: "pong" };
+
+/** @throws DeputeError INVALID_REQUEST */
+export function readFrame(text: Uint8Array): ClientFrame {
+  const parsed = parseJson(text, { maxBytes: MAX_FRAME_BYTES });
+  if (!parsed.ok) throw refusalOf(parsed.error);
+  const frame = parsed.value;
+  if (typeof frame !== "object" || frame === null || Array.isArray(frame)) {
+    throw invalid("frame", "is not an object");
+  }
+  switch (frame.type) {
+    case "auth":
+      return {
+        type: "auth",
+        ...credential(frame, "authorization"),
+        ...credential(frame, "dpop"),
+        sinceSequence: place(frame.sinceSequence),
+      };
+    case "send": {
+      const decoded = decodeValid(EnvelopeSchema, frame.message);
+      if (!decoded.ok) throw refusalOf(...decoded.errors);
+      return { type: "send", envelope: decoded.message };
+    }
+    case "pong":
+      return { type: "pong" };
+    default:
+      throw invalid("type", "is one of auth, send, pong");
+  }
+}
+
+function credential<Name extends "authorization" | "dpop">(frame: JsonObject, name: Name) {
+  const value = frame[name];
+  if (value === undefined || value === null) return {};
+  if (typeof value !== "string" || value.length > MAX_CREDENTIAL || !/^[\x20-\x7e]+$/.test(value)) {
+    throw invalid(name, `is printable text of at most ${MAX_CREDENTIAL} characters`);
+  }
+  return { [name]: value } as Partial<Record<Name, string>>;
+}
+
+function place(value: JsonValue | undefined): number {
+  if (value === undefined || value === null) return 0;
+  if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 10_000) return value;
+  throw invalid("sinceSequence", "is a whole number up to 10000");
+}
+
+/** What the server says. */
+export const frames = {
+  authOk: (session: Session): JsonObject => ({
+    type: "auth_ok",
+    session: encode(SessionSchema, session),
+  }),
+  message: (entry: TranscriptEntry): JsonObject => ({
+    type: "message",
+    ...(encode(TranscriptEntrySchema, entry) as JsonObject),
+  }),
+  state: (state: Session["state"]): JsonObject => ({ type: "session_state", state: stateWord(state) }),
+  ack: (messageId: string, { ordinal, state, lastHash }: AppendMessageResponse): JsonObject => ({
+    type: "ack",
+    messageId,
+    ordinal,
+    state: stateWord(state),
+    lastHash,
+  }),
+  trust: (agentId: string, trustScore: number, trustLevel: number): JsonObject => ({
+    type: "trust_update",
+    agentId,
+    trustScore,
+    trustLevel,
+  }),
+  heartbeat: (timestamp: string): JsonObject => ({ type: "heartbeat", timestamp }),
+  error: ({ body }: AspError, messageId?: string): JsonObject => ({
+    type: "error",
+    ...(messageId === undefined ? {} : { messageId }),
+    ...body,
+  }),
+};

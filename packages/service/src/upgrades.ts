@@ -1,0 +1,56 @@
+import type { IncomingMessage } from "node:http";
+import { STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+import { createRouteTable, type PathParameters } from "./http-routes.ts";
+import type { Logger } from "./log.ts";
+
+/** One address whose HTTP/1.1 connections become WebSockets (RFC 6455). */
+export interface UpgradeRoute {
+  /** An exact path, or one with placeholders, as in HttpRoute. */
+  readonly path: string;
+  /**
+   * Takes the connection over, or refuses it by `refuseUpgrade`. It is its business until it closes; it has to close when
+   * the process drains.
+   */
+  readonly upgrade: (
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    parameters: PathParameters,
+  ) => void;
+}
+
+/** Upgrades on a port: which requests ask for one, and what takes them. */
+export interface Upgrades {
+  /** Whether a request is one for a WebSocket at an address that has them; all others are answered as requests. */
+  readonly wants: (request: IncomingMessage) => boolean;
+  readonly take: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+}
+
+export function createUpgrades(routes: readonly UpgradeRoute[], log: Logger): Upgrades {
+  const find = createRouteTable(
+    routes.map(({ path }) => ({ methods: ["GET"], path, handle: async () => {} })),
+  );
+  const byPath = new Map(routes.map((route) => [route.path, route]));
+  const match = (request: IncomingMessage) => {
+    const found = find(request.method ?? "", request.url?.split("?", 1)[0] ?? "");
+    if (found === undefined || "allow" in found) return undefined;
+    const route = byPath.get(found.route.path);
+    return route && { route, parameters: found.parameters };
+  };
+  return {
+    wants: (request) =>
+      request.headers.upgrade?.toLowerCase() === "websocket" && match(request) !== undefined,
+    take(request, socket, head) {
+      const found = match(request);
+      if (found === undefined) return refuseUpgrade(socket, 404);
+      socket.on("error", (error) => log.debug({ err: error }, "an upgraded connection broke"));
+      found.route.upgrade(request, socket, head, found.parameters);
+    },
+  };
+}
+
+/** Answers a request for an upgrade with an HTTP status, and closes the connection. */
+export function refuseUpgrade(socket: Duplex, status: number): void {
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+}
