@@ -16,10 +16,9 @@ export interface Executor {
 export class Transaction implements WriteTx {
   readonly #executor: Executor;
   readonly #hooks: (() => void)[] = [];
-  #over = false;
+  readonly #ownHooks: (() => void)[] = [];
   readonly #undoHooks: (() => void)[] = [];
   #over = false;
-  readonly #ownHooks: (() => void)[] = [];
 
   constructor(executor: Executor) {
     this.#executor = executor;
@@ -33,6 +32,7 @@ export class Transaction implements WriteTx {
     return this.#over;
   }
 
+  /** What is to be called once the changes are durable. */
   get hooks(): readonly (() => void)[] {
     return this.#hooks;
   }
@@ -53,11 +53,6 @@ export class Transaction implements WriteTx {
 
   async all<T>(sql: string, params: readonly SqlValue[] = []): Promise<T[]> {
     return this.#use().all<T>(sql, params);
-  /** What is to be called once the function has succeeded. */
-  get ownHooks(): readonly (() => void)[] {
-    return this.#ownHooks;
-  }
-
   }
 
   async get<T>(sql: string, params: readonly SqlValue[] = []): Promise<T | undefined> {
@@ -68,15 +63,15 @@ export class Transaction implements WriteTx {
     return this.#use().run(sql, params);
   }
 
+  afterCommit(hook: () => void): void {
+    this.#use();
+    this.#hooks.push(hook);
+  }
+
   afterRun(hook: () => void, undone?: () => void): void {
     this.#use();
     this.#ownHooks.push(hook);
     if (undone !== undefined) this.#undoHooks.push(undone);
-  }
-
-  afterCommit(hook: () => void): void {
-    this.#use();
-    this.#hooks.push(hook);
   }
 
   #use(): Executor {
@@ -84,11 +79,6 @@ export class Transaction implements WriteTx {
     return this.#executor;
   }
 }
-
-  afterRun(hook: () => void): void {
-    this.#use();
-    this.#ownHooks.push(hook);
-  }
 
 const current = new AsyncLocalStorage<Transaction>();
 

@@ -4,8 +4,9 @@ import { ContextMemory } from "./context-memory.ts";
 import { delegationEnds } from "./delegation-ends.ts";
 import { connectDependencies } from "./dependencies.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import { Engine } from "./engine.ts";
+import { Engine, type TaskObserver } from "./engine.ts";
 import type { TasksContext } from "./handlers/context.ts";
+import { openOversight } from "./oversight/index.ts";
 import { Purger } from "./purger.ts";
 import { RevocationFollower } from "./revocations.ts";
 import type { TreeLimits } from "./rules/tree.ts";
@@ -37,12 +38,21 @@ export interface RuntimeSettings {
   readonly retentionMs: number;
   /** How long it is known after that that it was there, milliseconds. */
   readonly tombstoneMs: number;
+  /** How long an overseer has for a result, milliseconds. */
+  readonly reviewTimeoutMs: number;
+  /** Principals that may decide as well when half of that is over. */
+  readonly reviewEscalation: readonly string[];
 }
 
-/** Opens the engine on the files of `dataDir`. */
+/**
+ * Opens the engine on the files of `dataDir`.
+ *
+ * @param observers told of every change of a task in its transaction, from the first on
+ */
 export async function openRuntime(
   deps: ServiceDeps,
-  { pollMs, treeLimits, contextMemoryBytes, retentionMs, tombstoneMs }: RuntimeSettings,
+  { pollMs, treeLimits, contextMemoryBytes, retentionMs, tombstoneMs, ...reviewing }: RuntimeSettings,
+  observers: readonly TaskObserver[] = [],
 ): Promise<Runtime> {
   const { log, clock, timers, bus, authority, stopping } = deps;
   const store = await openStore({
@@ -51,6 +61,7 @@ export async function openRuntime(
     onError: (err, what) => log.error({ err }, what),
   });
   const engine = new Engine({ store, bus, clock, timers, random: Math.random });
+  for (const observer of observers) engine.observe(observer);
   const dependencies = connectDependencies(deps);
   const taskWakeUps = new WakeUps(bus, TASK_TOPIC);
   const assignmentWakeUps = new WakeUps(bus, ASSIGNMENT_TOPIC);
@@ -76,9 +87,18 @@ export async function openRuntime(
     maxAgeMs: pollMs / 2,
   });
   const purger = new Purger({ store, clock, timers, log, retentionMs, tombstoneMs });
+  const running = openOversight(deps, {
+    engine,
+    reviews: dependencies.reviews,
+    timeoutMs: reviewing.reviewTimeoutMs,
+    escalation: reviewing.reviewEscalation,
+  });
+  const { oversight } = running;
+  engine.observe((tx, change) => oversight.observe(tx, change));
   const ends = delegationEnds({ store, delegations: dependencies.delegations, timers, log });
   engine.onDelegationEnd(() => ends.wake());
   ends.start();
+  running.start();
   purger.start();
   timekeeper.start();
   follower.start();
@@ -95,13 +115,15 @@ export async function openRuntime(
       pollMs,
       treeLimits,
       contextMemory,
+      oversight,
       reads,
+      judges: [],
       stopping,
     },
     timekeeper,
     purger,
     async close() {
-      await Promise.all([timekeeper.close(), follower.close(), purger.close(), ends.close()]);
+      await Promise.all([timekeeper.close(), follower.close(), purger.close(), ends.close(), running.close()]);
       dispatcher.close();
       engine.close();
       contextMemory.close();

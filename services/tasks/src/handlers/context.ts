@@ -1,10 +1,13 @@
 import type { CallOptions, HandlerContext } from "@connectrpc/connect";
+import type { TaskFailure } from "@depute/contracts/depute/tasks/v1/task_pb";
+import type { CompleteAssignmentRequest } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import type { Clock, Timers } from "@depute/core";
 import { type Authority, type Identity, mayActFor, ownOptions } from "@depute/service";
 import type { ContextMemory } from "../context-memory.ts";
 import type { Dependencies } from "../dependencies.ts";
 import type { Dispatcher } from "../dispatcher.ts";
 import type { Engine } from "../engine.ts";
+import type { Oversight } from "../oversight/index.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import type { TreeLimits } from "../rules/tree.ts";
 import { requireVisible, taskNotFound, type Viewer } from "../rules/visibility.ts";
@@ -12,6 +15,16 @@ import type { SharedReads } from "../shared-reads.ts";
 import { findByExternalId } from "../store/task-rows.ts";
 import type { WakeUps } from "../wake-ups.ts";
 import type { WatchOptions } from "../watch.ts";
+
+/**
+ * Looks at a result before it is taken, with the calls to others that this needs. What it gives fails the task in the result's
+ * place; undefined lets it pass.
+ */
+export type ResultJudge = (
+  record: TaskRecord,
+  request: CompleteAssignmentRequest,
+  options: CallOptions,
+) => Promise<TaskFailure | undefined>;
 
 /** What the handlers work with. */
 export interface TasksContext {
@@ -27,6 +40,10 @@ export interface TasksContext {
   readonly dispatcher: Dispatcher;
   readonly treeLimits: TreeLimits;
   readonly contextMemory: ContextMemory;
+  /** The reviews of held results. */
+  readonly oversight: Oversight;
+  /** Asked of every result, in their order, until one fails it. */
+  readonly judges: ResultJudge[];
   /** Milliseconds between looks of a stream that nothing wakes. */
   readonly pollMs: number;
   /** Aborts when the process drains. */
