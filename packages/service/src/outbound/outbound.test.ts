@@ -191,4 +191,16 @@ describe("a request", () => {
     await new Promise((resolve) => setImmediate(resolve));
     await expect(readText(body)).rejects.toThrow();
   });
+
+  it("ends no connection that another request is using by now", async () => {
+    const port = await serve((_, response) => response.end("a"));
+    const calls = outbound(["127.0.0.1"]);
+    const first = new AbortController();
+    const url = `http://127.0.0.1:${port}/`;
+    expect(await readText((await calls.send(url, { ...request(), signal: first.signal })).body)).toBe("a");
+    const second = calls.send(url, request());
+    first.abort();
+    expect(await readText((await second).body)).toBe("a");
+    await new Promise((resolve) => setImmediate(resolve));
+  });
 });

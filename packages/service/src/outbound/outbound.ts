@@ -113,7 +113,6 @@ export class Outbound {
       agent: this.#agents[isSecure ? "https:" : "http:"],
       maxHeaderSize: MAX_HEADER_BYTES,
       timeout: idleMs,
-      signal,
       lookup: (_hostname, { all }, done) => {
         this.#resolve(target).then(
           (found) => {
@@ -124,6 +123,10 @@ export class Outbound {
         );
       },
     });
+    // Not given to Node: it would bind the connection to it, too, which another request may be using by then.
+    const abort = () => request.destroy(new Error("the request was ended", { cause: signal.reason }));
+    signal.addEventListener("abort", abort, { once: true });
+    request.once("close", () => signal.removeEventListener("abort", abort));
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
       request.once("response", resolve);
       request.on("error", reject);
