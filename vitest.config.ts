@@ -1,5 +1,5 @@
+import { hasPostgres } from "@depute/store/testing";
 import { configDefaults, defineConfig } from "vitest/config";
-import { hasPostgres } from "./packages/store/src/testing/postgres-server.ts";
 
 /** `npm test` and CI run what concerns the services' stores on both databases; a narrower run keeps to files. */
 const isWholeRun = process.env.npm_lifecycle_event === "test" || process.env.CI === "true";

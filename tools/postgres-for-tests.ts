@@ -1,5 +1,5 @@
+import { postgresForTests } from "@depute/store/testing";
 import type { TestProject } from "vitest/node";
-import { postgresForTests } from "../packages/store/src/testing/postgres-server.ts";
 
 declare module "vitest" {
   interface ProvidedContext {

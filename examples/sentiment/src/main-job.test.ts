@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freeSchema, hasPostgres, postgresForTests } from "@depute/store/testing";
 import { afterEach, describe, expect, test } from "vitest";
 import { runMainJob } from "./main-job.ts";
 import { freePorts } from "./ports.ts";
@@ -57,11 +58,27 @@ if (!redis) {
   console.warn(`\n*** ${lack}: THE MAIN JOB WITH FIVE PROCESSES IS SKIPPED. ***\n`);
 }
 
+/** Addresses for five processes. */
+async function addresses(): Promise<Record<string, string>> {
+  const names = ["GATEWAY", "REGISTRY", "TASKS", "TOKENS", "VERIFIER"];
+  const ports = await freePorts(names.length);
+  return Object.fromEntries(names.map((name, index) => [`DEPUTE_${name}_PORT`, String(ports[index])]));
+}
+
 describe.runIf(redis)("apart", () => {
   test("the main job, with five processes and Redis", { timeout: 90_000 }, async () => {
-    const names = ["GATEWAY", "REGISTRY", "TASKS", "TOKENS", "VERIFIER"];
-    const ports = await freePorts(names.length);
-    const env = names.map((name, index) => [`DEPUTE_${name}_PORT`, String(ports[index])]);
-    await mainJob(await platform("cluster", Object.fromEntries(env)));
+    await mainJob(await platform("cluster", await addresses()));
   });
+
+  const postgres = hasPostgres() || process.env.CI === "true";
+  test.runIf(postgres)(
+    "the main job, with five processes, Redis and Postgres",
+    { timeout: 90_000 },
+    async () => {
+      const database = await postgresForTests();
+      cleanUp.push(async () => database?.stop());
+      const where = { DEPUTE_POSTGRES_URL: database?.url ?? "", DEPUTE_POSTGRES_SCHEMA_PREFIX: freeSchema() };
+      await mainJob(await platform("cluster", { ...(await addresses()), ...where }));
+    },
+  );
 });
