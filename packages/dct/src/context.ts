@@ -23,6 +23,8 @@ export interface Presentation {
   readonly session?: HolderSession;
   readonly htm: string;
   readonly htu: string;
+  /** As in ProofExpectation; a session's proofs are compared as they are spelled. */
+  readonly isSameTarget?: (claimed: string, htu: string) => boolean;
   /** argumentsDigest of the call's arguments, for a tool call. */
   readonly ard?: string;
   readonly windowMs?: number;

@@ -36,6 +36,8 @@ export interface SessionClaims {
 export interface ProofExpectation {
   readonly htm: string;
   readonly htu: string;
+  /** Whether an address that is spelled otherwise than `htu` is the same (RFC 9449 section 4.3); never, when absent. */
+  readonly isSameTarget?: (claimed: string, htu: string) => boolean;
   /** Who must have signed it; anyone when absent. */
   readonly principal?: string;
   /** The serialised token that came along. */
@@ -187,9 +189,10 @@ function wrongClaim(
   skew: number,
 ): string | undefined {
   const claim = (name: string) => (Object.hasOwn(payload, name) ? payload[name] : undefined);
-  const [iat, jti] = [claim("iat"), claim("jti")];
+  const [iat, jti, htu] = [claim("iat"), claim("jti"), claim("htu")];
   if (claim("htm") !== expected.htm) return "htm";
-  if (claim("htu") !== expected.htu) return "htu";
+  if (htu !== expected.htu && !(typeof htu === "string" && expected.isSameTarget?.(htu, expected.htu)))
+    return "htu";
   if (typeof jti !== "string" || !/^[\x21-\x7e]{8,128}$/.test(jti)) return "jti";
   if (!Number.isSafeInteger(iat)) return "iat";
   const age = expected.now - (iat as number) * 1000;

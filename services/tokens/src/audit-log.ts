@@ -6,7 +6,7 @@ import { appendDecisions, type Decision } from "./store/audit-rows.ts";
 /** Milliseconds until a decision that waits is written. */
 const FLUSH_MS = 250;
 /** Decisions written together; as many that wait are written at once. */
-const BATCH = 256;
+const BATCH = 1024;
 /** Decisions that may wait while the store cannot take them. */
 const MAX_WAITING = 100_000;
 

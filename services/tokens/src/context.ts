@@ -6,12 +6,14 @@ import type { Identity } from "@depute/service";
 import type { Store } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
 import type { BlockNotes } from "./block-notes.ts";
+import type { Chains } from "./chains.ts";
 import type { DelegationLog } from "./delegation-log.ts";
 import type { Judge } from "./judge.ts";
 import type { KeyRevoker } from "./key-revoker.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import type { Checkpoint } from "./rules/checkpoint.ts";
+import type { SessionDesk } from "./session-desk.ts";
 import type { SpendLedger } from "./spend-ledger.ts";
 
 /** What the handlers work with. */
@@ -28,6 +30,8 @@ export interface TokensContext {
   /** Principals that may reserve and look at what is spent under others' tokens. */
   readonly spenders: ReadonlySet<string>;
   readonly judge: Judge;
+  readonly chains: Chains;
+  readonly sessions: SessionDesk;
   readonly revocations: RevocationLog;
   readonly keyRevoker: KeyRevoker;
   readonly keys: KeyStore;

@@ -99,14 +99,14 @@ describe("a chain over several contracts (5.2)", () => {
     isAway = true;
     const token = chain(PART, SMALLER);
     expect(await outcome(token)).toEqual(mismatch(0, ": the verifier does not answer"));
-    expect((await replica.judge.check(token)).ok).toBe(false);
-    expect((await replica.judge.provenChain(token)).ok).toBe(false);
-    expect((await replica.judge.provenLevels(token)).ok).toBe(false);
+    expect((await replica.chains.check(token)).ok).toBe(false);
+    expect((await replica.chains.proven(token)).ok).toBe(false);
+    expect((await replica.chains.provenLevels(token)).ok).toBe(false);
     isAway = false;
     expect(await outcome(token)).toBe("allowed");
-    expect((await replica.judge.check(token)).ok).toBe(true);
-    expect((await replica.judge.provenChain(token)).ok).toBe(true);
-    expect((await replica.judge.provenLevels(token)).ok).toBe(true);
+    expect((await replica.chains.check(token)).ok).toBe(true);
+    expect((await replica.chains.proven(token)).ok).toBe(true);
+    expect((await replica.chains.provenLevels(token)).ok).toBe(true);
   });
 
   it("asks nobody for a chain whose signatures do not hold", async () => {

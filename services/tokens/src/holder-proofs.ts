@@ -9,7 +9,7 @@ import {
   type Presentation,
 } from "@depute/dct";
 import type { RevocationState } from "./revocation-state.ts";
-import { expectedTarget } from "./rules/target.ts";
+import { isSameTarget } from "./rules/target.ts";
 import type { SeenProofs } from "./seen-proofs.ts";
 import type { ProofKind } from "./store/proof-rows.ts";
 
@@ -42,7 +42,8 @@ export class HolderProofs {
     return {
       proof: jwt === "" ? undefined : jwt,
       htm,
-      htu: session === undefined ? expectedTarget(jwt, target) : target,
+      htu: target,
+      isSameTarget,
       ...(argumentsDigest !== "" && { ard: argumentsDigest }),
       ...(session !== undefined && { session }),
     };

@@ -11,6 +11,7 @@ import { openStore } from "@depute/store";
 import { AgentKeys } from "./agent-keys.ts";
 import { AuditLog } from "./audit-log.ts";
 import { BlockNotes } from "./block-notes.ts";
+import { Chains } from "./chains.ts";
 import { CheckpointFile } from "./checkpoint-file.ts";
 import { ContractLineages } from "./contract-lineages.ts";
 import { DelegationLog } from "./delegation-log.ts";
@@ -21,6 +22,7 @@ import { revocationService } from "./handlers/revocation-service.ts";
 import { sessionService } from "./handlers/session-service.ts";
 import { spendService } from "./handlers/spend-service.ts";
 import { tokenService } from "./handlers/token-service.ts";
+import { HolderProofs } from "./holder-proofs.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { createIdentify } from "./identify.ts";
 import { Judge } from "./judge.ts";
@@ -34,6 +36,7 @@ import { openMasterKey, openRootKey, trustedRoots } from "./root-key.ts";
 import { signCheckpoint } from "./rules/checkpoint.ts";
 import { SealedSecrets } from "./sealed-secrets.ts";
 import { SeenProofs } from "./seen-proofs.ts";
+import { SessionDesk } from "./session-desk.ts";
 import { assertSettings, tokensSettings } from "./settings.ts";
 import { SpendLedger } from "./spend-ledger.ts";
 import { migrations } from "./store/migrations.ts";
@@ -129,22 +132,23 @@ export const tokens = defineService({
     housekeeping.start();
     const unsubscribe = bus.subscribe(REVOCATIONS_TOPIC, () => seenLog.note());
     const spend = new SpendLedger({ store, clock, audit, notes });
-    const judge = new Judge({
-      engine,
-      clock,
-      trustedRoots: roots,
-      isProofRequired,
-      state,
-      revocations,
-      seen,
-      audit,
-      notes,
-      lineages: new ContractLineages(deps.connect("verifier")),
-      look: () => reader.look(),
-      verifier: root,
+    const chains = new Chains({
+      ...{
+        engine,
+        clock,
+        trustedRoots: roots,
+        state,
+        lineages: new ContractLineages(deps.connect("verifier")),
+      },
       maxLifetimeMs: settings.tokenMaxLifetime,
       clockSkewMs: settings.clockSkew,
     });
+    const proofs = new HolderProofs({ engine, state, seen });
+    const judge = new Judge({
+      ...{ engine, clock, isProofRequired, chains, proofs, state, revocations, audit, notes },
+      look: () => reader.look(),
+    });
+    const sessions = new SessionDesk({ engine, clock, audit, chains, proofs, judge, verifier: root });
     log.info({ root: root.principal.id, roots: roots.size, engine: engine.name }, "the platform's root key");
     const context = {
       engine,
@@ -166,6 +170,8 @@ export const tokens = defineService({
         return sign();
       },
       judge,
+      chains,
+      sessions,
       revocations,
       audit,
       revocationPollMs: pollMs,

@@ -50,9 +50,9 @@ async function settle(until: () => boolean | Promise<boolean>): Promise<void> {
 }
 
 /** Revokes a new token of `otherRoot`, as a caller would. */
-async function revokeOne({ clock, judge, revocations }: Parts): Promise<RevocationEntry> {
+async function revokeOne({ clock, chains, revocations }: Parts): Promise<RevocationEntry> {
   clock.advance(1);
-  const chain = await judge.provenChain(rootToken(clock));
+  const chain = await chains.proven(rootToken(clock));
   if (!chain.ok) throw new Error(chain.denial.type);
   const id = chain.blocks[0]?.revocationId ?? "";
   const entry = createRevocation(engine, id, "block", otherRoot, clock.now());

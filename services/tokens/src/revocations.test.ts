@@ -28,8 +28,8 @@ const outcome = async ({ judge }: Replica, clock: ManualClock, token: Serialized
   return result.case === "denial" ? result.value.type : "allowed";
 };
 
-const blockIds = async ({ judge }: Replica, token: SerializedDCT) => {
-  const chain = await judge.provenChain(token);
+const blockIds = async ({ chains }: Replica, token: SerializedDCT) => {
+  const chain = await chains.proven(token);
   return chain.ok ? chain.blocks.map(({ revocationId }) => revocationId) : [];
 };
 
@@ -76,7 +76,7 @@ describe("two replicas over one store", () => {
     await Promise.all([one.reader.start(), other.reader.start()]);
     await settle(() => clock.pending >= 2);
     const token = rootToken(clock);
-    const chain = await one.judge.provenChain(token);
+    const chain = await one.chains.proven(token);
     const entry = createRevocation(
       engine,
       (await blockIds(one, token))[0] ?? "",
@@ -155,7 +155,7 @@ describe("a revocation that is acknowledged (R4, R10)", () => {
     const clock = new ManualClock();
     const token = rootToken(clock);
     const revoke = async () => {
-      const chain = await replica.judge.provenChain(token);
+      const chain = await replica.chains.proven(token);
       const entry = createRevocation(
         engine,
         (await blockIds(replica, token))[0] ?? "",
@@ -205,7 +205,7 @@ describe("a revocation that is acknowledged (R4, R10)", () => {
           // Signers of the block and above, or its delegatee.
           const isRightful = holders.indexOf(revoker) <= level + 1 && revoker !== mallory;
           const entry = createRevocation(engine, ids[level] ?? "", scope as "block", revoker, clock.now());
-          const chain = await replica.judge.provenChain(tokens[2] as SerializedDCT);
+          const chain = await replica.chains.proven(tokens[2] as SerializedDCT);
           const sent = isBare || !chain.ok ? [] : chain.blocks;
           const call = replica.revocations.record(entry, "", sent).then(
             (logged) => {

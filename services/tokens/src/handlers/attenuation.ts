@@ -28,10 +28,10 @@ import { bindingOf, fromBlock, fromSerialized, toBlock, toSerialized } from "../
 
 /** Checks a block that is to be appended, and says what its attenuator has to sign (DelegateOS 3.4, steps 1 to 6). */
 export async function prepareAttenuation(
-  { engine, judge }: TokensContext,
+  { engine, chains }: TokensContext,
   request: PrepareAttenuationRequest,
 ): Promise<MessageInitShape<typeof PrepareAttenuationResponseSchema>> {
-  const checked = await judge.check(toSerialized(request.token));
+  const checked = await chains.check(toSerialized(request.token));
   if (!checked.ok) throw refusedToken(checked.denial);
   const proposed = request.attenuation === undefined ? undefined : toBlock(request.attenuation);
   if (proposed === undefined) throw invalid("attenuation", "is required");
@@ -43,7 +43,7 @@ export async function prepareAttenuation(
     delegationId: proposed.delegationId || newId("del"),
     contractId: proposed.contractId || last.contractId,
   };
-  const subContract = await judge.subContractsOf([token.authority, ...token.attenuations, named]);
+  const subContract = await chains.subContractsOf([token.authority, ...token.attenuations, named]);
   const attenuator = proposed.attenuator || last.delegatee;
   const block = narrowing(() => buildAttenuation(token, named, attenuator, { subContract }));
   return { attenuation: fromBlock(block), digest: attenuationSigningInput(engine, token, block) };
@@ -58,8 +58,8 @@ export async function attenuateToken(
   request: AttenuateTokenRequest,
   identity: Identity,
 ): Promise<MessageInitShape<typeof AttenuateTokenResponseSchema>> {
-  const { engine, judge } = context;
-  const checked = await judge.check(toSerialized(request.token));
+  const { engine, chains } = context;
+  const checked = await chains.check(toSerialized(request.token));
   if (!checked.ok) {
     note(context, identity, reasonText(checked.denial), []);
     throw refusedToken(checked.denial);
@@ -68,11 +68,11 @@ export async function attenuateToken(
   if (block === undefined) throw invalid("attenuation", "is required");
   if (!isAdmissible(engine, block.delegatee)) throw notAdmissible();
   const { authority, attenuations } = checked.token;
-  const subContract = await judge.subContractsOf([authority, ...attenuations, block]);
+  const subContract = await chains.subContractsOf([authority, ...attenuations, block]);
   const token = append(context, checked.token, block, request.signature, identity, subContract);
   const serialised = narrowing(() => serialiseToken(token));
   const blocks = blocksOf(engine, token);
-  const narrower = await judge.check(serialised);
+  const narrower = await chains.check(serialised);
   if (!narrower.ok) {
     note(context, identity, reasonText(narrower.denial), blocks);
     throw refusedToken(narrower.denial);

@@ -19,7 +19,7 @@ export async function recordToken(
   request: RecordTokenRequest,
   identity: Identity,
 ): Promise<MessageInitShape<typeof RecordTokenResponseSchema>> {
-  const { engine, judge, audit } = context;
+  const { engine, chains, audit } = context;
   const refuse = (denial: DenialReason) => {
     const reason = reasonText(denial);
     audit.assertRoom();
@@ -33,7 +33,7 @@ export async function recordToken(
     });
     return refusedToken(denial);
   };
-  const checked = await judge.check(toSerialized(request.token));
+  const checked = await chains.check(toSerialized(request.token));
   if (!checked.ok) throw refuse(checked.denial);
   const blocks = blocksOf(engine, checked.token);
   for (const [i, { delegatee }] of blocks.entries()) {
@@ -46,7 +46,7 @@ export async function recordToken(
 
 /** Shows what a token says, sound or not. */
 export async function inspectToken(
-  { engine, judge, audit }: TokensContext,
+  { engine, chains, audit }: TokensContext,
   request: InspectTokenRequest,
   { principal: caller }: Identity,
 ): Promise<MessageInitShape<typeof InspectTokenResponseSchema>> {
@@ -55,7 +55,7 @@ export async function inspectToken(
   const blocks = parsed.ok ? blocksOf(engine, parsed.token) : [];
   const { requiredCapabilities, contractId } = request;
   const checked = parsed.ok
-    ? await judge.check(input, { requiredCapabilities, ...(contractId !== "" && { contractId }) })
+    ? await chains.check(input, { requiredCapabilities, ...(contractId !== "" && { contractId }) })
     : parsed;
   audit.assertRoom();
   audit.add({

@@ -121,9 +121,9 @@ function signedEntry(tokens: TokensContext, { entry }: RevokeTokenRequest, calle
 }
 
 /** The blocks of the token that was sent along, if its chain holds. Throws DeputeError TOKEN_MALFORMED, TOKEN_DENIED. */
-async function chainOf({ judge }: TokensContext, { token }: RevokeTokenRequest): Promise<readonly Block[]> {
+async function chainOf({ chains }: TokensContext, { token }: RevokeTokenRequest): Promise<readonly Block[]> {
   if (token === undefined) return [];
-  const chain = await judge.provenChain(toSerialized(token));
+  const chain = await chains.proven(toSerialized(token));
   if (!chain.ok) throw refusedToken(chain.denial);
   return chain.blocks;
 }

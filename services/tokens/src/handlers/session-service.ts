@@ -11,11 +11,11 @@ import type { TokensContext } from "../context.ts";
 import { toDenialReason } from "../rules/denials.ts";
 
 /** SessionService. Who calls is what the proof says; there is nobody else to ask. */
-export function sessionService({ judge }: TokensContext): Required<ServiceImpl<typeof SessionService>> {
+export function sessionService({ sessions }: TokensContext): Required<ServiceImpl<typeof SessionService>> {
   return {
     async openSession({ proof, token, audience, lifetimeSeconds }, context) {
       const presented = presentedIn(context, proof, token);
-      const opened = await judge.openSession(presented.proof, presented.token, {
+      const opened = await sessions.open(presented.proof, presented.token, {
         audience,
         ...(lifetimeSeconds > 0 && { lifetimeMs: lifetimeSeconds * 1000 }),
       });
@@ -30,7 +30,7 @@ export function sessionService({ judge }: TokensContext): Required<ServiceImpl<t
 
     async closeSession({ proof, token }, context) {
       const presented = presentedIn(context, proof, token);
-      const closed = await judge.closeSession(presented.proof, presented.token);
+      const closed = await sessions.close(presented.proof, presented.token);
       if (closed.ok) return {};
       throw tokenDenied(toDenialReason(closed.denial));
     },

@@ -26,7 +26,7 @@ const STATES = {
 
 /** SpendService. */
 export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof SpendService>> {
-  const { engine, judge, spend, clock } = tokens;
+  const { engine, chains, spend, clock } = tokens;
   const toReservation = (reservation: StoredReservation) => message(reservation, clock.now());
   return {
     async reserveSpend(request, context) {
@@ -40,7 +40,7 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
       };
       // A repeated request gets its answer also when its token has ended meanwhile.
       const before = await spend.recall(asked);
-      const checked = await judge.check(toSerialized(request.token));
+      const checked = await chains.check(toSerialized(request.token));
       if (!checked.ok) {
         if (before !== undefined) return { reservation: toReservation(before) };
         deny(tokens, identity, [], reasonText(checked.denial));
@@ -50,7 +50,7 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
       assertSpender(tokens, identity, blocks, [checked.scope.holder]);
       try {
         const reservation = await spend.reserve(asked, blocks, () => {
-          const denial = judge.lastLook(token, blocks);
+          const denial = chains.lastLook(token, blocks);
           if (denial !== undefined) throw refusedToken(denial);
         });
         const remainingMicrocents = BigInt(remainingOf(await spend.budget(blocks)));
@@ -83,7 +83,7 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
 
     async getBudget({ token }, context) {
       const identity = await tokens.identify(context);
-      const chain = await judge.provenLevels(toSerialized(token));
+      const chain = await chains.provenLevels(toSerialized(token));
       if (!chain.ok) throw refusedToken(chain.denial);
       const { blocks } = chain;
       const parties = blocks.flatMap(({ signer, delegatee }) => [signer, delegatee]);

@@ -55,9 +55,12 @@ export function blocksOf(engine: CryptoEngine, token: SignedJSONToken): Block[] 
 
 /** Blocks as the contracts have them. */
 export function toTokenBlocks(blocks: readonly Omit<Block, "parentId" | "ownExpiry">[]): TokenBlock[] {
-  return blocks.map(({ revocationId, signer, delegatee, delegationId, contractId, expiresAt }) => {
-    const said = { revocationId, signer, delegatee, delegationId, contractId };
-    return create(TokenBlockSchema, { ...said, expiresAt: formatTime(expiresAt) });
+  // Most blocks end when the one before them ends.
+  let written = { ms: Number.NaN, text: "" };
+  return blocks.map(({ revocationId, signer, delegatee, delegationId, contractId, expiresAt: ms }) => {
+    if (ms !== written.ms) written = { ms, text: formatTime(ms) };
+    const expiresAt = written.text;
+    return create(TokenBlockSchema, { revocationId, signer, delegatee, delegationId, contractId, expiresAt });
   });
 }
 

@@ -33,6 +33,12 @@ export function reasonText({ type, detail }: Denial): string {
   return detail === undefined ? type : `${type}: ${detail}`;
 }
 
+/** What the audit says of a denial, or of none. */
+export function decisionOf(denial: Denial | undefined): { decision: "allowed" | "denied"; reason: string } {
+  if (denial === undefined) return { decision: "allowed", reason: "" };
+  return { decision: "denied", reason: reasonText(denial) };
+}
+
 /** Denials for which there is no token at all. */
 const NO_TOKEN: ReadonlySet<DenialWord> = new Set(["malformed_token", "token_too_large", "invalid_resource"]);
 

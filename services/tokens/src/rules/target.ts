@@ -1,9 +1,5 @@
-import { decodeBase64Url } from "@depute/core";
-import { MAX_PROOF_CHARS } from "@depute/dct";
-
 const HTTP = /^https?:\/\/[\x21-\x7e]+$/i;
 const UNRESERVED = /^[A-Za-z0-9\-._~]$/;
-const utf8 = new TextDecoder();
 
 /**
  * An address in the form in which RFC 9449 section 4.3 compares claim `htu` with the request's: without query and
@@ -27,29 +23,10 @@ export function normaliseTarget(address: string): string | undefined {
   return url.origin + url.pathname.replace(/%[0-9A-Fa-f]{2}/g, normaliseEscape);
 }
 
-/**
- * The target that a proof has to name: as the proof spells it where that is the same address, as it was called
- * otherwise, so that the comparison fails. Nothing is taken from the proof but a spelling.
- */
-export function expectedTarget(jwt: string, target: string): string {
-  const claimed = claimedTarget(jwt);
-  if (claimed === undefined || claimed === target) return target;
-  const normalised = normaliseTarget(claimed);
-  return normalised !== undefined && normalised === normaliseTarget(target) ? claimed : target;
-}
-
-/** What the proof, whose signature nobody has looked at, says in `htu`. */
-function claimedTarget(jwt: string): string | undefined {
-  if (jwt.length > MAX_PROOF_CHARS) return undefined;
-  const payload = decodeBase64Url(jwt.split(".", 2)[1] ?? "");
-  if (payload === undefined) return undefined;
-  try {
-    const claims: unknown = JSON.parse(utf8.decode(payload));
-    const htu = (claims as { htu?: unknown } | null)?.htu;
-    return typeof htu === "string" ? htu : undefined;
-  } catch {
-    return undefined;
-  }
+/** Whether two addresses are the same target of a proof. */
+export function isSameTarget(one: string, other: string): boolean {
+  const normalised = normaliseTarget(one);
+  return normalised !== undefined && normalised === normaliseTarget(other);
 }
 
 function normaliseEscape(triplet: string): string {

@@ -20,8 +20,10 @@ import { createLogger } from "@depute/service";
 import { openStore, type Store } from "@depute/store";
 import { AuditLog } from "../audit-log.ts";
 import { BlockNotes } from "../block-notes.ts";
+import { Chains } from "../chains.ts";
 import { ContractLineages } from "../contract-lineages.ts";
 import { DelegationLog } from "../delegation-log.ts";
+import { HolderProofs } from "../holder-proofs.ts";
 import { Judge } from "../judge.ts";
 import { RevocationLog } from "../revocation-log.ts";
 import { RevocationReader } from "../revocation-reader.ts";
@@ -73,23 +75,16 @@ export function createReplica(shared: {
   const notes = new BlockNotes(store);
   const spend = new SpendLedger({ store, clock, audit, notes });
   const trustedRoots = new Set([id(otherRoot)]);
-  const judge = new Judge({
-    engine,
-    clock,
-    trustedRoots,
-    isProofRequired: true,
-    state,
-    revocations,
-    seen,
-    audit,
-    notes,
+  const chains = new Chains({
+    ...{ engine, clock, trustedRoots, state, maxLifetimeMs: MAX_LIFETIME_MS, clockSkewMs: CLOCK_SKEW_MS },
     lineages: new ContractLineages(shared.verifier ?? nobody),
-    look: () => reader.look(),
-    verifier: otherRoot,
-    maxLifetimeMs: MAX_LIFETIME_MS,
-    clockSkewMs: CLOCK_SKEW_MS,
   });
-  return { state, reader, audit, revocations, judge, spend, notes, delegations };
+  const proofs = new HolderProofs({ engine, state, seen });
+  const judge = new Judge({
+    ...{ engine, clock, isProofRequired: true, chains, proofs, state, revocations, audit, notes },
+    look: () => reader.look(),
+  });
+  return { state, reader, audit, revocations, judge, chains, spend, notes, delegations };
 }
 
 /** A token of `otherRoot` for alice. */
