@@ -6,6 +6,7 @@ import { mcpMap } from "./commands/mcp-map.ts";
 import { mcpProxy } from "./commands/mcp-proxy.ts";
 import { serve } from "./commands/serve.ts";
 import { start } from "./commands/start.ts";
+import { verifyTranscriptFile } from "./commands/verify-transcript.ts";
 import { isModuleName, MODULE_NAMES } from "./modules.ts";
 
 const USAGE = `depute: delegation infrastructure for software agents
@@ -16,6 +17,8 @@ const USAGE = `depute: delegation infrastructure for software agents
 
   depute mcp-proxy --config F -- COMMAND ARGS   an MCP server over stdio whose tools ask for authority
   depute mcp-map -- COMMAND ARGS                drafts a tool map from what an MCP server lists
+
+  depute verify-transcript FILE                 verifies the transcript of an ASP session, offline
 
   depute COMMAND --help   every setting of it
 `;
@@ -30,6 +33,9 @@ async function main([command, ...args]: string[]): Promise<void> {
       return mcpProxy(args);
     case "mcp-map":
       return mcpMap(args);
+    case "verify-transcript":
+      process.exitCode = await verifyTranscriptFile(args);
+      return;
     case "serve": {
       const [name, ...rest] = args;
       if (isModuleName(name)) return serve(name, rest);

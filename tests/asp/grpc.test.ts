@@ -7,17 +7,8 @@ import { newId, reasonName } from "@depute/core";
 import { portableEngine } from "@depute/dct";
 import { fromConnectError } from "@depute/service";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import {
-  ALPHA,
-  agent,
-  BETA,
-  GAMMA,
-  overGrpc,
-  type Platform,
-  register,
-  startPlatform,
-  write,
-} from "./cast.ts";
+import { ALPHA, agent, BETA, GAMMA, overGrpc, write } from "./cast.ts";
+import { type Platform, register, startPlatform } from "./platform.ts";
 import { invite, LINES, play } from "./scenario.ts";
 
 const CAST = [ALPHA, BETA, GAMMA];

@@ -7,19 +7,8 @@ import { newId } from "@depute/core";
 import { portableEngine } from "@depute/dct";
 import { decodeValid, encode } from "@depute/wire";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import {
-  ALPHA,
-  BETA,
-  documentOf,
-  GAMMA,
-  HttpRefusal,
-  overHttp,
-  type Platform,
-  register,
-  startPlatform,
-  type Wire,
-  write,
-} from "./cast.ts";
+import { ALPHA, BETA, documentOf, GAMMA, HttpRefusal, overHttp, type Wire, write } from "./cast.ts";
+import { type Platform, register, startPlatform } from "./platform.ts";
 import { invite, LINES, play } from "./scenario.ts";
 
 const CAST = [ALPHA, BETA, GAMMA];

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Performative } from "@depute/contracts/asp/v0/envelope_pb";
 import { type Session, SessionState } from "@depute/contracts/asp/v0/session_pb";
@@ -13,16 +14,15 @@ const identity = ({ uri, key }: Agent): JsonObject => ({
   data: { agentId: uri, name: "A", signingPublicKey: { kty: "OKP", crv: "Ed25519", x: key } },
 });
 
-const commitment: JsonObject = {
-  commitmentId: "cmt_lic_001",
-  type: "agreement",
-  subject: "Enterprise software licensing: 100 seats, 12 months",
-  obligations: {
-    buyer: { party: ALPHA.uri, action: "Pay $60,000 annually for 100 enterprise seats" },
-    vendor: { party: BETA.uri, action: "Provision 100 enterprise seats with SLA" },
-  },
-  escrow: { amount: 5000, currency: "USD", releaseCondition: "seats-provisioned" },
-};
+/** The body of one of the text's messages, word for word. */
+function said(name: string, more: JsonObject = {}): JsonObject {
+  const path = new URL(`../../packages/wire/fixtures/asp/${name}.json`, import.meta.url);
+  const { content } = JSON.parse(readFileSync(path, "utf8")) as { content: { body: JsonObject } };
+  return { ...content.body, ...more };
+}
+
+/** The text's proposal lapses on a day that has passed. */
+const validUntil = new Date(Date.now() + 3 * 86_400_000).toISOString();
 
 const rated = ({ uri: agentId }: Agent, stars: number): JsonObject => ({
   outcome: "fulfilled",
@@ -34,37 +34,15 @@ export const LINES: readonly Line[] = [
   [BETA, "ACCEPT", { referenceId: "inv" }, INVITED],
   [ALPHA, "INFORM", identity(ALPHA), INVITED],
   [BETA, "INFORM", identity(BETA), INTRODUCED],
-  [
-    ALPHA,
-    "PROPOSE",
-    { proposalId: "prop_lic_001", type: "terms", subject: "Licensing", terms: { seats: 100 } },
-    CONVERSING,
-    BETA.uri,
-  ],
-  [
-    BETA,
-    "CLARIFY",
-    { referenceId: "prop_lic_001", questions: [{ question: "Which certificates?" }] },
-    CONVERSING,
-  ],
-  [ALPHA, "INFORM", { informType: "fact", references: ["prop_lic_001"] }, CONVERSING],
-  [
-    BETA,
-    "DELEGATE",
-    {
-      delegationId: "del_001",
-      targetAgent: GAMMA.uri,
-      scope: "Verify.",
-      authority: "advisory",
-      returnTo: BETA.uri,
-    },
-    CONVERSING,
-  ],
-  [GAMMA, "ACCEPT", { referenceId: "del_001" }, CONVERSING, BETA.uri],
-  [GAMMA, "INFORM", { informType: "result", references: ["del_001"] }, CONVERSING, BETA.uri],
-  [BETA, "ACCEPT", { referenceId: "prop_lic_001" }, CONVERSING],
-  [ALPHA, "COMMIT", commitment, AGREEING],
-  [BETA, "ACCEPT", { referenceId: "cmt_lic_001" }, EXECUTING],
+  [ALPHA, "PROPOSE", said("message-1-propose", { validUntil }), CONVERSING, BETA.uri],
+  [BETA, "CLARIFY", said("message-2-clarify"), CONVERSING],
+  [ALPHA, "INFORM", said("message-3-inform-fact"), CONVERSING],
+  [BETA, "DELEGATE", said("message-4-delegate"), CONVERSING],
+  [GAMMA, "ACCEPT", said("message-5-accept-delegation"), CONVERSING, BETA.uri],
+  [GAMMA, "INFORM", said("message-6-inform-result"), CONVERSING, BETA.uri],
+  [BETA, "ACCEPT", said("message-7-accept-proposal"), CONVERSING],
+  [ALPHA, "COMMIT", said("message-8-commit"), AGREEING],
+  [BETA, "ACCEPT", said("message-9-accept-commitment"), EXECUTING],
   [BETA, "INFORM", { informType: "result", references: ["cmt_lic_001"] }, EXECUTING],
   [ALPHA, "CLOSE", rated(BETA, 5), EXECUTING],
   [BETA, "CLOSE", rated(ALPHA, 4), CLOSED],

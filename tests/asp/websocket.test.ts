@@ -6,17 +6,8 @@ import { createProof } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
 import { encode } from "@depute/wire";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import {
-  type Agent,
-  ALPHA,
-  BETA,
-  GAMMA,
-  overHttp,
-  type Platform,
-  register,
-  startPlatform,
-  write,
-} from "./cast.ts";
+import { type Agent, ALPHA, BETA, GAMMA, overHttp, write } from "./cast.ts";
+import { type Platform, register, startPlatform } from "./platform.ts";
 import { invite, LINES } from "./scenario.ts";
 
 const CAST = [ALPHA, BETA, GAMMA];

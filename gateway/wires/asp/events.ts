@@ -1,6 +1,6 @@
 import { toJson } from "@bufbuild/protobuf";
+import { stateName } from "@depute/asp";
 import type { SessionState } from "@depute/contracts/asp/v0/session_pb";
-import { SessionStateSchema } from "@depute/contracts/asp/v0/session_pb";
 import { TranscriptEntrySchema } from "@depute/contracts/asp/v0/transcript_pb";
 import type {
   WatchDelegationResponse,
@@ -22,7 +22,7 @@ export async function* toSse(
       if (entry !== undefined) {
         yield { event: "message", id: String(entry.ordinal), data: encode(TranscriptEntrySchema, entry) };
       }
-      if (state !== told) yield { event: "session_state", data: { state: stateWord(state) } };
+      if (state !== told) yield { event: "session_state", data: { state: stateName(state) } };
       told = state;
     }
   } catch (thrown) {
@@ -44,8 +44,4 @@ export async function* toWorkSse(
   } catch (thrown) {
     yield { event: "error", data: toAspError(thrown, requestId).body };
   }
-}
-
-export function stateWord(state: SessionState): string {
-  return SessionStateSchema.value[state]?.localName ?? "";
 }

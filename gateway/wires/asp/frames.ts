@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { stateName } from "@depute/asp";
 import { type Envelope, EnvelopeSchema } from "@depute/contracts/asp/v0/envelope_pb";
 import { type Session, SessionSchema } from "@depute/contracts/asp/v0/session_pb";
 import { type TranscriptEntry, TranscriptEntrySchema } from "@depute/contracts/asp/v0/transcript_pb";
@@ -6,7 +7,6 @@ import type { AppendMessageResponse } from "@depute/contracts/depute/tasks/v1/se
 import { invalid } from "@depute/core";
 import { decodeValid, encode, parseJson, refusalOf } from "@depute/wire";
 import type { AspError } from "./errors.ts";
-import { stateWord } from "./events.ts";
 
 /** The longest frame that a client may send: the longest message, with room for how JSON writes it. */
 export const MAX_FRAME_BYTES = 1_048_576;
@@ -82,12 +82,12 @@ export const frames = {
     type: "message",
     ...(encode(TranscriptEntrySchema, entry) as JsonObject),
   }),
-  state: (state: Session["state"]): JsonObject => ({ type: "session_state", state: stateWord(state) }),
+  state: (state: Session["state"]): JsonObject => ({ type: "session_state", state: stateName(state) }),
   ack: (messageId: string, { ordinal, state, lastHash }: AppendMessageResponse): JsonObject => ({
     type: "ack",
     messageId,
     ordinal,
-    state: stateWord(state),
+    state: stateName(state),
     lastHash,
   }),
   trust: (agentId: string, trustScore: number, trustLevel: number): JsonObject => ({

@@ -1,4 +1,5 @@
 import type { DescMessage, JsonValue, MessageShape } from "@bufbuild/protobuf";
+import { stateName } from "@depute/asp";
 import { AgentCardSchema } from "@depute/contracts/asp/v0/agent_card_pb";
 import { type Envelope, EnvelopeSchema, Performative } from "@depute/contracts/asp/v0/envelope_pb";
 import { EvidenceSchema } from "@depute/contracts/asp/v0/evidence_pb";
@@ -20,7 +21,7 @@ import { type SseEvent, sendEvents } from "../../src/sse.ts";
 import { type WireCall, wireCall } from "../../src/wire-call.ts";
 import { cardOf, discoverCards } from "./cards.ts";
 import { toAspError } from "./errors.ts";
-import { stateWord, toSse, toWorkSse } from "./events.ts";
+import { toSse, toWorkSse } from "./events.ts";
 
 /** The type of ASP's documents; plain JSON is taken too, and given to who asks for nothing else. */
 const ASP_JSON = "application/asp+json";
@@ -51,7 +52,7 @@ export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
 
   const send = async (envelope: Envelope, { call }: Asked): Promise<Answer> => {
     const { ordinal, state, lastHash } = await sessions.appendMessage({ envelope }, call.asCaller);
-    return ok({ messageId: envelope.messageId, ordinal, state: stateWord(state), lastHash }, 201);
+    return ok({ messageId: envelope.messageId, ordinal, state: stateName(state), lastHash }, 201);
   };
 
   const routes: Readonly<Record<string, Readonly<Record<string, Method>>>> = {

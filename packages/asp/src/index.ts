@@ -31,6 +31,12 @@ export {
   type Proven,
 } from "./proof.ts";
 export {
+  MAX_TRANSCRIPT_BYTES,
+  type ReadTranscript,
+  readTranscript,
+  stateName,
+} from "./read-transcript.ts";
+export {
   isRetryable,
   REFUSALS,
   type Refusal,

@@ -1,0 +1,117 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { readTranscript, stateName } from "@depute/asp";
+import { startPlatformProcess } from "@depute/example-sentiment/processes";
+import { afterEach, expect, test } from "vitest";
+import { CleanUp, dataFolder } from "../faults/platform.ts";
+import { type Agent, ALPHA, BETA, GAMMA } from "./cast.ts";
+import { connect, OPERATOR, register } from "./platform.ts";
+import { LINES } from "./scenario.ts";
+
+const cleanUp = new CleanUp();
+afterEach(() => cleanUp.run());
+
+const CAST = [ALPHA, BETA, GAMMA];
+const SCORES = [68, 85, 92];
+const PARTY = fileURLToPath(new URL("./party.ts", import.meta.url));
+const DEPUTE = fileURLToPath(new URL("../../cli/src/main.ts", import.meta.url));
+const KEYS = CAST.map(({ uri, key }) => `${uri}=${key}`).join(",");
+
+/** Runs a process to its end. */
+async function run(args: readonly string[]) {
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+  const [out, error] = [text(child.stdout), text(child.stderr)];
+  const [code] = (await once(child, "exit")) as [number | null];
+  return { code, out: await out, error: await error };
+}
+
+const verify = (file: string, ...flags: string[]) => run([DEPUTE, "verify-transcript", file, ...flags]);
+
+test.each(["http", "grpc"])(
+  "three processes play the scenario over %s; a fourth verifies it offline",
+  {
+    timeout: 90_000,
+  },
+  async (by) => {
+    const folder = await dataFolder(cleanUp);
+    const platform = await startPlatformProcess(["start", "--gateway-port", "0"], {
+      DEPUTE_DATA_DIR: folder,
+      DEPUTE_LOG_LEVEL: "fatal",
+      DEPUTE_TRUST_OPERATORS: OPERATOR.key,
+    });
+    cleanUp.add(() => platform.stop());
+    const { close, ...registry } = connect(platform.about);
+    cleanUp.add(async () => close());
+    for (const [index, one] of CAST.entries()) await register(registry, one, SCORES[index]);
+    const idOf = ({ uri }: Agent) => uri.slice(uri.lastIndexOf("/") + 1);
+    const trustOf = async (one: Agent) =>
+      (await registry.trust.getTrust({ agentId: idOf(one) })).overall ?? { score: 0, evidenceCount: 0n };
+    const before = await Promise.all(CAST.map(trustOf));
+
+    const files = CAST.map((_, index) => join(folder, `transcript-${index}.json`));
+    const parties = CAST.map(({ uri }, index) => run([PARTY, uri, by, platform.about, files[index] ?? ""]));
+    for (const { code, error } of await Promise.all(parties)) expect([error, code]).toEqual(["", 0]);
+
+    const transcripts = await Promise.all(
+      files.map(async (file) => {
+        const read = readTranscript(await readFile(file));
+        if (!read.ok) throw new Error(read.detail);
+        return { ...read.transcript, exportedAt: "" };
+      }),
+    );
+    expect(transcripts[1]).toEqual(transcripts[0]);
+    expect(transcripts[2]).toEqual(transcripts[0]);
+    expect(transcripts[0]?.messages).toHaveLength(LINES.length + 1);
+    expect(transcripts[0]?.participants.map(({ trustScore }) => trustScore)).toEqual(SCORES);
+
+    // Trust moves as the text orders: Alpha most, Gamma least.
+    await expect
+      .poll(async () => (await trustOf(GAMMA)).evidenceCount)
+      .toBeGreaterThan(before[2]?.evidenceCount ?? 0n);
+    await expect
+      .poll(async () => (await trustOf(ALPHA)).evidenceCount)
+      .toBe((before[0]?.evidenceCount ?? 0n) + 4n);
+    await expect
+      .poll(async () => (await trustOf(BETA)).evidenceCount)
+      .toBe((before[1]?.evidenceCount ?? 0n) + 4n);
+    const after = await Promise.all(CAST.map(trustOf));
+    const [alpha = 0, beta = 0, gamma = 0] = after.map(
+      ({ score }, index) => score - (before[index]?.score ?? 0),
+    );
+    expect(alpha).toBeGreaterThan(beta);
+    expect(beta).toBeGreaterThan(gamma);
+    expect(gamma).toBeGreaterThan(0);
+
+    // The platform is not needed any more.
+    await platform.stop();
+    for (const file of files) {
+      const { code, out } = await verify(file, "--keys", KEYS);
+      expect(code).toBe(0);
+      expect(out).toContain(`states: INVITED ${LINES.map(([, , , state]) => stateName(state)).join(" ")}`);
+      expect(out).toContain(`${LINES.length + 1} messages, CLOSED`);
+      expect(out).not.toContain("transcript's own");
+    }
+    const [first = ""] = files;
+    const whole = await readFile(first, "utf8");
+    const tampered = join(folder, "tampered.json");
+    await writeFile(
+      tampered,
+      whole.replace("SoftwareCorp Platform Enterprise", "SoftwareCorp Platform Basic"),
+    );
+    const foreign = KEYS.replace(GAMMA.key, BETA.key);
+    for (const [file, flags, message] of [
+      [tampered, [], "not verified: wrong_hash at message 5"],
+      [first, ["--keys", foreign], "not verified: untrusted_key"],
+      [PARTY, [], "is no transcript"],
+      [join(folder, "nothing.json"), [], "cannot read"],
+    ] as const) {
+      const { code, error } = await verify(file, ...flags);
+      expect([code, error]).toEqual([1, expect.stringContaining(message)]);
+    }
+    expect((await verify(first)).out).toContain("the keys are the transcript's own");
+  },
+);
