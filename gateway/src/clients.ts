@@ -1,8 +1,10 @@
 import { type Client, createClient } from "@connectrpc/connect";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
+import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { ContextService } from "@depute/contracts/depute/tasks/v1/context_service_pb";
+import { ExecutionService } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
 import { MessageService } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
@@ -20,6 +22,8 @@ export interface Clients {
   readonly discovery: Client<typeof DiscoveryService>;
   readonly tasks: Client<typeof TaskService>;
   readonly contexts: Client<typeof ContextService>;
+  readonly offers: Client<typeof OfferService>;
+  readonly executions: Client<typeof ExecutionService>;
   readonly sessions: Client<typeof SessionService>;
   readonly messages: Client<typeof MessageService>;
   readonly trust: Client<typeof TrustService>;
@@ -37,6 +41,8 @@ export function createClients(connect: ServiceDeps["connect"]): Clients {
     discovery: createClient(DiscoveryService, connect("registry")),
     tasks: createClient(TaskService, connect("tasks")),
     contexts: createClient(ContextService, connect("tasks")),
+    offers: createClient(OfferService, connect("registry")),
+    executions: createClient(ExecutionService, connect("tasks")),
     sessions: createClient(SessionService, connect("tasks")),
     messages: createClient(MessageService, connect("tasks")),
     trust: createClient(TrustService, connect("registry")),

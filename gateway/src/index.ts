@@ -2,10 +2,9 @@ import { createClient } from "@connectrpc/connect";
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
 import { defineService, SERVICES } from "@depute/service";
-import { agentaRoutes, compileAgenta } from "../wires/agenta/index.ts";
+import { agentaRoutes } from "../wires/agenta/index.ts";
 import { aspRoutes } from "../wires/asp/index.ts";
 import { aspUpgrades } from "../wires/asp/live.ts";
-import { capRoutes } from "../wires/cap/index.ts";
 import { capRoutes } from "../wires/cap/index.ts";
 import { delegateosRoutes } from "../wires/delegateos/index.ts";
 import { logRoutes } from "../wires/log/index.ts";
@@ -28,8 +27,6 @@ export const gateway = defineService({
     const { log, clock, timers, stopping } = deps;
     const { maxBodyBytes, nekteDefaultAgent: defaultAgent, nekteInvokeTimeout: invokeTimeoutMs } = settings;
     const clients = createClients(deps.connect);
-    // A schema that does not compile stops the start, not the first document that needs it.
-    compileAgenta();
     const wire: WireDeps = {
       log,
       clock,
@@ -58,9 +55,8 @@ export const gateway = defineService({
         ...delegateosRoutes(clients, wire),
         ...aspRoutes(clients, wire),
         ...capRoutes(clients, wire),
-        ...capRoutes(clients, wire),
         ...logRoutes(createClient(LogService, deps.connect("verifier")), wire),
-        ...agentaRoutes(),
+        ...agentaRoutes(clients, wire),
         ...mcp.http,
       ],
       upgrades: aspUpgrades(clients, wire),

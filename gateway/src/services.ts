@@ -7,6 +7,7 @@ import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_servi
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { ArtifactService } from "@depute/contracts/depute/tasks/v1/artifact_service_pb";
 import { ContextService } from "@depute/contracts/depute/tasks/v1/context_service_pb";
+import { ExecutionService } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
 import { MessageService } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { SessionService as AspSessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
@@ -28,7 +29,15 @@ import type { ServiceName } from "@depute/service";
 /** The RPC services that the gateway serves by forwarding, and whose they are. */
 export const FORWARDED: Readonly<Record<ServiceName, readonly DescService[]>> = {
   registry: [AgentService, DiscoveryService, OrganizationService, PolicyService, OfferService, TrustService],
-  tasks: [TaskService, WorkerService, ContextService, ArtifactService, AspSessionService, MessageService],
+  tasks: [
+    TaskService,
+    WorkerService,
+    ContextService,
+    ArtifactService,
+    AspSessionService,
+    MessageService,
+    ExecutionService,
+  ],
   tokens: [TokenService, RevocationService, SpendService, DelegationService, KeyService, SessionService],
   verifier: [
     ContractService,

@@ -1,43 +1,135 @@
-import type { ServerResponse } from "node:http";
-import type { HttpRequest, HttpResponse, HttpRoute } from "@depute/service";
-import { type PublishedDocument, publishedDocuments } from "./documents.ts";
+import type { DescMessage, JsonObject, MessageShape } from "@bufbuild/protobuf";
+import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import { type HttpRequest, type HttpRoute, readBody, sendJson } from "@depute/service";
+import { decodeValid, parseJson, refusalOf } from "@depute/wire";
+import type { Clients } from "../../src/clients.ts";
+import type { WireDeps } from "../../src/json-rpc-route.ts";
+import { sendEvents } from "../../src/sse.ts";
+import { type WireCall, wireCall } from "../../src/wire-call.ts";
+import { type AgentaMessage, PATHS, type PublishedDocument, publishedDocuments } from "./documents.ts";
+import { toAgentaError } from "./errors.ts";
+import { toSse } from "./events.ts";
+import { type Asked, agentaMethods, EXECUTIONS, type Method } from "./methods.ts";
+import { sendDocument } from "./serve.ts";
+import { compileAgenta, type ValidateAgenta } from "./validate.ts";
 
 export type { AgentaMessage } from "./documents.ts";
 export { type AgentaFault, type AgentaValidation, compileAgenta, type ValidateAgenta } from "./validate.ts";
 
-/** The Agenta wire: its schemas and its manifest, with what caches need. */
-export function agentaRoutes(): HttpRoute[] {
-  return publishedDocuments().map((document) => ({
+const CHALLENGE = { "www-authenticate": "DPoP, Bearer" };
+
+/** Where receipts are listed, or followed as server-sent events. */
+const RECEIPTS = `${EXECUTIONS}/{id}/receipts`;
+
+/** The Agenta wire: offers, requests, receipts and verification results as JSON documents over HTTP. */
+export function agentaRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
+  const validate = compileAgenta();
+  const calls = Object.entries(agentaMethods(clients)).map(([path, methods]): HttpRoute => {
+    return {
+      methods: Object.keys(methods),
+      path,
+      async handle(request, response, parameters) {
+        const call = wireCall(request, response, deps.publicUrl);
+        try {
+          const query = new URLSearchParams(request.url?.split("?").slice(1).join("?"));
+          if (path === RECEIPTS && call.acceptsEvents) {
+            const cursor = { requestId: parameters.id ?? "", afterNumber: afterOf(query, call) };
+            const watched = clients.executions.watchReceipts(cursor, call.asCaller);
+            return await sendEvents(response, toSse(watched, call.requestId), deps);
+          }
+          const asked: Asked = {
+            parameters,
+            query,
+            call,
+            read: (message, schema) => document(request, message, schema, deps.maxBodyBytes, validate),
+            readObject: () => objectOf(request, deps.maxBodyBytes),
+          };
+          const method = methods[request.method ?? ""] as Method;
+          const { status, body, headers = {} } = await method(asked);
+          sendJson(response, status, body, { "cache-control": "no-store", ...headers });
+        } catch (thrown) {
+          const { status, body } = toAgentaError(thrown, call.requestId);
+          const note = { path, request_id: call.requestId, code: body.error.code };
+          if (status >= 500) deps.log.error({ ...note, err: thrown }, "agenta");
+          else deps.log.info(note, "agenta");
+          sendJson(response, status, body, status === 401 ? CHALLENGE : {});
+        }
+      },
+    };
+  });
+  return [...documentRoutes(deps), ...calls];
+}
+
+/** The documents name the platform's own address, which is known once it listens. */
+function documentRoutes(deps: WireDeps): HttpRoute[] {
+  let published:
+    | { readonly url: string; readonly byPath: ReadonlyMap<string, PublishedDocument> }
+    | undefined;
+  const find = (path: string) => {
+    if (published?.url !== deps.publicUrl) {
+      const byPath = new Map(publishedDocuments(deps.publicUrl).map((each) => [each.path, each]));
+      published = { url: deps.publicUrl, byPath };
+    }
+    return published.byPath.get(path);
+  };
+  return PATHS.map((path) => ({
     methods: ["GET", "HEAD"],
-    path: document.path,
-    handle: async (request, response) => send(request, response, document),
+    path,
+    handle: async (request, response) => {
+      const found = find(path);
+      if (found === undefined) throw new DeputeError(ErrorReason.INTERNAL, `no document at ${path}`);
+      sendDocument(request, response, found);
+    },
   }));
 }
 
-/** Documents change with a release only; a cache may keep one for an hour without asking. */
-const CACHE_CONTROL = "public, max-age=3600";
-
-function send(request: HttpRequest, response: HttpResponse, document: PublishedDocument): void {
-  const { bytes, contentType, etag, modifiedMs } = document;
-  const isKnown = isUnchanged(request, document);
-  const headers: Record<string, string> = {
-    etag,
-    "last-modified": new Date(modifiedMs).toUTCString(),
-    "cache-control": CACHE_CONTROL,
-    ...(isKnown ? {} : { "content-type": contentType, "content-length": String(bytes.length) }),
-  };
-  // The two forms of a response have the same methods, with overloads that do not agree.
-  const answer = response as ServerResponse;
-  answer.writeHead(isKnown ? 304 : 200, headers);
-  answer.end(isKnown || request.method === "HEAD" ? undefined : bytes);
+async function parsed(request: HttpRequest, maxBytes: number) {
+  const type = String(request.headers["content-type"] ?? "")
+    .split(";", 1)[0]
+    ?.trim()
+    .toLowerCase();
+  if (type !== "application/json") throw invalid("", "the content type must be application/json");
+  const result = parseJson(await readBody(request, maxBytes), { maxBytes });
+  if (!result.ok) throw refusalOf(result.error);
+  return result.value;
 }
 
-/** RFC 9110 section 13.2.2: the entity tag decides where one was sent, the date otherwise. */
-function isUnchanged({ headers }: HttpRequest, { etag, modifiedMs }: PublishedDocument): boolean {
-  const tags = headers["if-none-match"];
-  if (tags !== undefined) {
-    return tags.split(",").some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === etag);
+/** The document of a body: first the protocol's own schema has to take it, then the rules of the contract. */
+async function document<Desc extends DescMessage>(
+  request: HttpRequest,
+  message: AgentaMessage,
+  schema: Desc,
+  maxBytes: number,
+  validate: ValidateAgenta,
+): Promise<MessageShape<Desc>> {
+  const value = await parsed(request, maxBytes);
+  const valid = validate(message, value);
+  if (!valid.ok) {
+    const said = valid.faults.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
+    throw new DeputeError(ErrorReason.INVALID_REQUEST, said.join("; "), {
+      violations: valid.faults.map(({ path, message }) => ({ field: path, description: message })),
+    });
   }
-  const since = Date.parse(headers["if-modified-since"] ?? "");
-  return Number.isFinite(since) && modifiedMs <= since;
+  const decoded = decodeValid(schema, value);
+  if (!decoded.ok) throw refusalOf(...decoded.errors);
+  return decoded.message;
+}
+
+/** A body that may be left out. */
+async function objectOf(request: HttpRequest, maxBytes: number): Promise<JsonObject> {
+  const { headers } = request;
+  const hasBody = Number(headers["content-length"] ?? 0) > 0 || headers["transfer-encoding"] !== undefined;
+  const hasType = headers["content-type"] !== undefined;
+  if (!hasBody && !hasType) return {};
+  if (headers["content-length"] === "0") return {};
+  const value = await parsed(request, maxBytes);
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  throw invalid("", "must be an object");
+}
+
+/** The number of the last receipt that the client has. */
+function afterOf(query: URLSearchParams, { lastEventId }: WireCall): number {
+  const text = lastEventId ?? query.get("after") ?? "0";
+  if (/^\d{1,4}$/.test(text)) return Number(text);
+  throw invalid(lastEventId === undefined ? "after" : "Last-Event-ID", "is the number of a receipt");
 }

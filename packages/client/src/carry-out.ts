@@ -1,7 +1,9 @@
 import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { type Duration, durationFromMs, durationMs, type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
+import { ArtifactType } from "@depute/contracts/agenta/delegation/v0/common_pb";
 import {
+  TaskDeliverySchema,
   TaskFailureSchema,
   TaskOutputSchema,
   TaskQuestionSchema,
@@ -14,7 +16,14 @@ import {
   type WorkerService,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { delay, endsLease, FIRST_BACKOFF_MS, insist } from "./insist.ts";
-import { type Work, type WorkContext, WorkFailure, type WorkResult, WorkSuspension } from "./work.ts";
+import {
+  type Work,
+  type WorkContext,
+  type WorkDelivery,
+  WorkFailure,
+  type WorkResult,
+  WorkSuspension,
+} from "./work.ts";
 
 /** How often to beat when the assignment does not say, milliseconds. */
 const DEFAULT_BEAT_MS = 10_000;
@@ -227,7 +236,19 @@ function completion(result: WorkResult) {
     }),
     usage: create(TaskUsageSchema, { tokensUsed, costMicrocents }),
     attestationId,
+    ...(result.delivery && { delivery: deliveryOf(result.delivery) }),
   };
+}
+
+function deliveryOf({ artifacts = [], usage, quotedAmount }: WorkDelivery) {
+  return create(TaskDeliverySchema, {
+    artifacts: artifacts.map(({ type, ...rest }) => ({
+      artifactType: ArtifactType[type.toUpperCase() as keyof typeof ArtifactType],
+      ...rest,
+    })),
+    ...(usage && { usage }),
+    ...(quotedAmount !== undefined && { quotedAmount }),
+  });
 }
 
 function failureOf(error: unknown) {

@@ -9,6 +9,7 @@ import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_servi
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { ArtifactService } from "@depute/contracts/depute/tasks/v1/artifact_service_pb";
 import { ContextService } from "@depute/contracts/depute/tasks/v1/context_service_pb";
+import { ExecutionService } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
 import { MessageService } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { SessionService as AspSessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
@@ -40,6 +41,8 @@ export const SERVICES = {
   artifacts: ArtifactService,
   /** ASP's sessions, in which agents negotiate. */
   aspSessions: AspSessionService,
+  /** Agenta's executions: what was bought on an offer. */
+  executions: ExecutionService,
   /** CAP's messages between agents, and people. */
   messages: MessageService,
   tokens: TokenService,

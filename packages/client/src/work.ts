@@ -30,6 +30,26 @@ export interface WorkContext {
   readonly interrupting: AbortSignal;
 }
 
+/** A kind of evidence. (Agenta execution_receipt.schema.json `artifacts[].artifact_type`) */
+export type EvidenceType =
+  | "result_payload"
+  | "logs"
+  | "checksums"
+  | "citations"
+  | "screenshots"
+  | "trace_ids"
+  | "other";
+
+/** What a seller delivers beside its result, for a task that carries out an execution bought on an offer. */
+export interface WorkDelivery {
+  /** Digests are `sha256:` and 64 hexadecimal digits. */
+  artifacts?: { type: EvidenceType; uri: string; digest?: string; description?: string }[];
+  /** What the offer's price counts. */
+  usage?: { inputUnits?: number; outputUnits?: number; computeSeconds?: number };
+  /** The price that was agreed on beforehand, in minor units, where the offer needs a quote. */
+  quotedAmount?: bigint;
+}
+
 /** What a piece of work gives. */
 export interface WorkResult {
   output: JsonValue;
@@ -42,6 +62,8 @@ export interface WorkResult {
   costMicrocents?: bigint;
   /** The worker's recorded attestation of the output. */
   attestationId?: string;
+  /** Evidence and usage, for a task that carries out an execution. */
+  delivery?: WorkDelivery;
 }
 
 /** A worker is a function from input to result. What it throws fails the attempt; see WorkFailure. */

@@ -8,6 +8,7 @@ import {
 import { TaskCompletedSchema, TaskSubmittedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import {
   type Task,
+  type TaskFailure,
   type TaskOutput,
   TaskStatus,
   type TaskVerification,
@@ -64,8 +65,12 @@ export async function completeAssignment(
     await requireOutputSchema(tasks, found, output, options);
     await requireSoundToken(tasks, found, lease, options);
     await requireOwnAttestation(tasks, found, request.attestationId, options);
-    const verification = await verify(tasks, found.task, output, options);
-    const step = completionStep(request, output, verification);
+    const fault = await judged(tasks, found, request, options);
+    const verification = fault === undefined ? await verify(tasks, found.task, output, options) : undefined;
+    const step =
+      fault === undefined
+        ? completionStep(found.task, request, output, verification)
+        : ({ by: "worker", settles: "complete", payload: { case: "failed", value: fault } } as const);
     await tasks.engine.change(lease.taskId, async (before, nowMs, tx) => {
       if (isSettledBy(before, lease, "complete")) return { record: before, events: [] };
       requireLease(before, lease);
@@ -143,8 +148,23 @@ async function verify(
   }
 }
 
+/** What the parts of the engine that look at results have against this one; undefined for nothing. */
+async function judged(
+  { judges }: TasksContext,
+  record: TaskRecord,
+  request: CompleteAssignmentRequest,
+  options: CallOptions,
+): Promise<TaskFailure | undefined> {
+  for (const judge of judges) {
+    const fault = await judge(record, request, options);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
 function completionStep(
-  { usage, attestationId }: CompleteAssignmentRequest,
+  { executionRequestId }: Task,
+  { usage, attestationId, delivery }: CompleteAssignmentRequest,
   output: TaskOutput,
   verification: TaskVerification | undefined,
 ): Step {
@@ -161,6 +181,7 @@ function completionStep(
     attestationId,
     ...(usage && { usage }),
     ...(verification && { verification }),
+    ...(delivery && executionRequestId !== "" && { delivery }),
   });
   return { ...common, payload: { case: "completed", value } };
 }

@@ -35,6 +35,8 @@ export interface Admission {
   readonly overseerPrincipal: string;
   /** When the contract has to be fulfilled, epoch milliseconds; undefined without a contract. */
   readonly contractDeadlineMs: number | undefined;
+  /** The execution request that the task carries out; absent for none. */
+  readonly executionRequestId?: string;
 }
 
 /** What a task gets from the one that it is a part of. */
@@ -80,6 +82,7 @@ export function draftedTask(
     depth: above?.place.depth ?? 0,
     priority: draft.priority,
     overseerId: admission.overseerId,
+    executionRequestId: admission.executionRequestId ?? "",
     ...(spend && { spend }),
   });
 }

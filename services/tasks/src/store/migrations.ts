@@ -1,6 +1,7 @@
 import { CAP } from "../cap/migrations.ts";
 import { REVIEWS } from "../oversight/migrations.ts";
 import type { Migration } from "@depute/store";
+import { EXECUTIONS } from "../executions/migration.ts";
 
 // Partial indexes keep the queue, the deadlines and the holders as small as what is open, however many tasks have ended.
 const TASKS = `
@@ -259,4 +260,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: 8, name: "cap", sql: CAP },
   { id: 9, name: "push", sql: PUSH },
   { id: 10, name: "reviews", sql: REVIEWS },
+  { id: 11, name: "executions", sql: EXECUTIONS },
 ];

@@ -1,0 +1,124 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { ErrorReason, type FieldViolation, reasonName, Status, statusOf } from "@depute/core";
+import { refusalIn } from "../../src/fault.ts";
+
+/** The words of a receipt's `error.code`. (Agenta execution_receipt.schema.json) */
+type Code =
+  | "invalid_request"
+  | "offer_not_found"
+  | "offer_version_mismatch"
+  | "buyer_not_allowed"
+  | "budget_exceeded"
+  | "deadline_exceeded"
+  | "capacity_unavailable"
+  | "upstream_dependency_failed"
+  | "verification_failed"
+  | "internal_error";
+
+/** How a refusal stands on the wire. */
+interface ErrorRow {
+  readonly http: number;
+  readonly code: Code;
+  /** Of the manifest's. */
+  readonly mode?: string;
+}
+
+const SCHEMA = "schema_validation_failure";
+
+/** What a reason is in HTTP and in the protocol's words: what its gRPC status means. */
+const BY_STATUS: Readonly<Record<keyof typeof Status, ErrorRow>> = {
+  UNSPECIFIED: { http: 500, code: "internal_error" },
+  INVALID_ARGUMENT: { http: 400, code: "invalid_request", mode: SCHEMA },
+  DEADLINE_EXCEEDED: { http: 504, code: "deadline_exceeded", mode: "deadline_exceeded" },
+  NOT_FOUND: { http: 404, code: "invalid_request" },
+  ALREADY_EXISTS: { http: 409, code: "invalid_request" },
+  PERMISSION_DENIED: { http: 403, code: "buyer_not_allowed" },
+  RESOURCE_EXHAUSTED: { http: 429, code: "capacity_unavailable", mode: "capacity_unavailable" },
+  FAILED_PRECONDITION: { http: 409, code: "invalid_request" },
+  ABORTED: { http: 409, code: "invalid_request" },
+  OUT_OF_RANGE: { http: 400, code: "invalid_request" },
+  UNIMPLEMENTED: { http: 501, code: "invalid_request" },
+  INTERNAL: { http: 500, code: "internal_error" },
+  UNAVAILABLE: { http: 503, code: "upstream_dependency_failed", mode: "upstream_dependency_failed" },
+  UNAUTHENTICATED: { http: 401, code: "buyer_not_allowed" },
+};
+
+/** The reasons that the protocol has a word of its own for, or that are another status in HTTP. */
+const OWN: Partial<Record<ErrorReason, ErrorRow>> = {
+  [ErrorReason.OFFER_NOT_FOUND]: { http: 404, code: "offer_not_found" },
+  [ErrorReason.OFFER_VERSION_EXISTS]: {
+    http: 409,
+    code: "offer_version_mismatch",
+    mode: "offer_version_mismatch",
+  },
+  [ErrorReason.CONFLICT_OF_INTEREST]: { http: 403, code: "verification_failed" },
+  [ErrorReason.EVIDENCE_INSUFFICIENT]: {
+    http: 409,
+    code: "verification_failed",
+    mode: "required_evidence_missing",
+  },
+  [ErrorReason.DIGEST_MISMATCH]: { http: 400, code: "verification_failed", mode: "digest_mismatch" },
+  [ErrorReason.SHUTTING_DOWN]: { http: 503, code: "capacity_unavailable", mode: "capacity_unavailable" },
+};
+
+const byStatus = new Map<number, ErrorRow>(
+  Object.entries(Status).map(([name, number]) => [number, BY_STATUS[name as keyof typeof Status]]),
+);
+
+/** A refusal as HTTP answers it; the body's `error` has the members of a receipt's. */
+export interface AgentaError {
+  readonly status: number;
+  readonly body: { readonly error: JsonObject };
+}
+
+/** What the Agenta wire answers for whatever was thrown. */
+export function toAgentaError(thrown: unknown, requestId: string): AgentaError {
+  const { reason, message, metadata, violations } = refusalIn(thrown);
+  const row = OWN[reason] ?? byStatus.get(statusOf(reason)) ?? BY_STATUS.INTERNAL;
+  const isTooLong = reason === ErrorReason.LIMIT_EXCEEDED && TOO_LONG.has(metadata.limit ?? "");
+  const { http, code, mode } = isTooLong ? TOO_LARGE : row;
+  if (reason === ErrorReason.INTERNAL) {
+    const details = { reason: "INTERNAL", request_id: requestId };
+    return answer(500, code, "a fault of the platform", false, details);
+  }
+  const faults = violations.map(({ field, description }) => ({
+    path: pointerOf(field),
+    message: description,
+  }));
+  const status = statusOf(reason);
+  const isRetryable = http === 503 || http === 504 || (status === Status.RESOURCE_EXHAUSTED && !isTooLong);
+  return answer(http, code, message, isRetryable, {
+    ...(mode !== undefined && { failure_mode: modeOf(mode, violations) }),
+    reason: reasonName(reason),
+    ...(faults[0] !== undefined && { path: faults[0].path, faults }),
+    ...(Object.keys(metadata).length > 0 && { metadata }),
+  });
+}
+
+const TOO_LONG: ReadonlySet<string> = new Set(["body_bytes", "json_bytes", "json_depth"]);
+const TOO_LARGE: ErrorRow = { http: 413, code: "invalid_request", mode: SCHEMA };
+
+function answer(
+  status: number,
+  code: Code,
+  message: string,
+  retryable: boolean,
+  details: JsonObject,
+): AgentaError {
+  const error = { code, message: message.slice(0, 2000).toWellFormed(), retryable, details };
+  return { status, body: { error } };
+}
+
+/** Evidence that does not bear a pass is missing, or has another digest; the verifier says which in words alone. */
+function modeOf(mode: string, violations: readonly FieldViolation[]): string {
+  if (mode !== "required_evidence_missing") return mode;
+  return violations.some(({ description }) => description.includes("digest")) ? "digest_mismatch" : mode;
+}
+
+/** A field of a service's request as a JSON pointer into the document that the request carries. */
+function pointerOf(field: string): string {
+  if (field === "" || field.startsWith("/")) return field;
+  const inside = field.replace(/^(?:request|offer|result)(?=[.[]|$)/, "");
+  const path = inside.replace(/\[(\d+)\]/g, "/$1").replaceAll(".", "/");
+  return path === "" || path.startsWith("/") ? path : `/${path}`;
+}

@@ -1,0 +1,123 @@
+import type { Manifest } from "./pages.ts";
+
+const FAMILY = "agenta.delegation.v0";
+
+/** Where the documents of the protocol stand on this platform. */
+function documentsOf(url: string, manifest: Manifest) {
+  const here = (address: string) => `${url}${new URL(address).pathname}`;
+  return {
+    documents: {
+      html: here(manifest.documents.html),
+      json: here(manifest.documents.json),
+      markdown: here(manifest.documents.markdown),
+    },
+    schemas: manifest.schemas.map(here),
+  };
+}
+
+/** The calls of the protocol on this platform; the protocol itself names no transport. */
+function endpoints(url: string) {
+  const requests = `${url}/agenta/execution_requests`;
+  return {
+    offers: `${url}/agenta/offers`,
+    offer: `${url}/agenta/offers/{offer_id}`,
+    offer_version: `${url}/agenta/offers/{offer_id}/versions/{offer_version}`,
+    withdraw_offer: `${url}/agenta/offers/{offer_id}/withdraw`,
+    execution_requests: requests,
+    execution: `${requests}/{request_id}`,
+    request: `${requests}/{request_id}/request`,
+    receipts: `${requests}/{request_id}/receipts`,
+    settlement: `${requests}/{request_id}/settlement`,
+    approve: `${requests}/{request_id}/approve`,
+    cancel: `${requests}/{request_id}/cancel`,
+    verification_results: `${url}/agenta/verification_results`,
+  };
+}
+
+/** `/.well-known/agent.json`: what this platform is, and where everything else stands. */
+export function agentCard(url: string, manifest: Manifest) {
+  return {
+    name: "Depute",
+    description: "Delegation infrastructure: offers, executions, receipts and verification between agents.",
+    url,
+    protocols: [{ protocol_id: manifest.protocol_id, status: manifest.status }],
+    message_types: manifest.message_types,
+    index: `${url}/index.json`,
+    specs: `${url}/specs/index.json`,
+    pricing: `${url}/pricing/index.json`,
+    verification: `${url}/verification/index.json`,
+    endpoints: endpoints(url),
+    authentication: ["DPoP", "Bearer"],
+    grpc: {
+      offers: "depute.registry.v1.OfferService",
+      executions: "depute.tasks.v1.ExecutionService",
+      verification_results: "depute.verifier.v1.ResultService",
+    },
+  };
+}
+
+/** `/index.json`: the list of what is published. */
+export function siteIndex(url: string, manifest: Manifest) {
+  return {
+    site: url,
+    agent: `${url}/.well-known/agent.json`,
+    specs: `${url}/specs/index.json`,
+    pricing: `${url}/pricing/index.json`,
+    verification: `${url}/verification/index.json`,
+    protocols: [{ protocol_id: manifest.protocol_id, ...documentsOf(url, manifest) }],
+    endpoints: endpoints(url),
+  };
+}
+
+/** `/specs/index.json`: the protocols with their documents. */
+export function specsIndex(url: string, manifest: Manifest) {
+  const { protocol_id, status, purpose, message_types } = manifest;
+  return {
+    specs: [{ protocol_id, status, purpose, message_types, ...documentsOf(url, manifest) }],
+  };
+}
+
+/** `/pricing/index.json`: how a price comes about; the prices themselves stand in the offers. */
+export function pricingIndex(url: string) {
+  return {
+    protocol_id: FAMILY,
+    amounts: "whole minor units of the ISO 4217 currency; the request's currency has to be the offer's",
+    limit:
+      "the lesser of payment.max_amount and execution_constraints.max_budget; nothing is charged beyond it",
+    pricing_models: {
+      fixed: "the offer's amount",
+      usage_based:
+        "the offer's amount times what the receipt's usage says of the offer's unit, rounded up; the unit is one of input_units, output_units, compute_seconds",
+      quote_required:
+        "what the parties agreed on beforehand: the request's metadata names it as quote_id, and is refused without",
+    },
+    settlement: {
+      escrow: "with payment.escrow_required the limit is held from the acceptance on",
+      capture: "on completion, or after a verification that passed where one is required",
+      otherwise: "what was held goes back, and the authorization is not used",
+      moves_money: false,
+    },
+    offers: `${url}/agenta/offers`,
+  };
+}
+
+/** `/verification/index.json`: who verifies, and what a pass needs. */
+export function verificationIndex(url: string, manifest: Manifest) {
+  return {
+    protocol_id: FAMILY,
+    modes: {
+      seller_attested: "the seller; the platform records it once it has checked the delivery itself",
+      buyer_verified: "the buyer",
+      third_party_verified: "an agent whose organization is neither the seller's nor the buyer's",
+    },
+    required:
+      "where the request says require_verification, and else where the offer's mode is not seller_attested",
+    pass: "every required artifact, no digest that differs, no check that failed, and the minimum score",
+    digests:
+      "sha256:<64 hexadecimal digits>, compared for data: URIs and for urn:depute:artifact: ones; nothing is fetched",
+    decisions: { pass: "final", fail: "final", inconclusive: "another result may follow" },
+    failure_modes: manifest.failure_modes,
+    verification_results: `${url}/agenta/verification_results`,
+    transparency_log: `${url}/log/head`,
+  };
+}

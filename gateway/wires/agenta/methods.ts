@@ -1,0 +1,273 @@
+import type { DescMessage, JsonObject, JsonValue, MessageShape } from "@bufbuild/protobuf";
+import {
+  type ExecutionReceipt,
+  ExecutionReceiptSchema,
+} from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
+import { ExecutionRequestSchema } from "@depute/contracts/agenta/delegation/v0/execution_request_pb";
+import { OfferSchema } from "@depute/contracts/agenta/delegation/v0/offer_pb";
+import { VerificationResultSchema } from "@depute/contracts/agenta/delegation/v0/verification_result_pb";
+import { OfferStatus, type PublishedOffer } from "@depute/contracts/depute/registry/v1/offer_service_pb";
+import {
+  type Execution,
+  type Settlement,
+  type SettlementState,
+  SettlementStateSchema,
+} from "@depute/contracts/depute/tasks/v1/execution_service_pb";
+import {
+  DeputeError,
+  ErrorReason,
+  formatTime,
+  fromTimestamp,
+  invalid,
+  parseOffsetTime,
+  toTimestamp,
+} from "@depute/core";
+import type { PathParameters } from "@depute/service";
+import { encode } from "@depute/wire";
+import type { Clients } from "../../src/clients.ts";
+import type { WireCall } from "../../src/wire-call.ts";
+import type { AgentaMessage } from "./documents.ts";
+
+/** A request as the methods of this wire see it. */
+export interface Asked {
+  readonly parameters: PathParameters;
+  readonly query: URLSearchParams;
+  readonly call: WireCall;
+  /** The document of the body, checked against its published schema. */
+  read<Desc extends DescMessage>(message: AgentaMessage, schema: Desc): Promise<MessageShape<Desc>>;
+  /** The body of a call that the protocol has no document for: an object, or nothing. */
+  readObject(): Promise<JsonObject>;
+}
+
+/** What is answered, with its HTTP status. */
+export interface Answer {
+  readonly status: number;
+  readonly body: JsonValue;
+  readonly headers?: Record<string, string>;
+}
+
+export type Method = (asked: Asked) => Promise<Answer>;
+
+const PAGE_LIMIT = 200;
+
+/** Where executions are. */
+export const EXECUTIONS = "/agenta/execution_requests";
+
+/** What each address does, by HTTP method: the same calls that a gRPC client could make. */
+export function agentaMethods(clients: Clients): Readonly<Record<string, Readonly<Record<string, Method>>>> {
+  const { offers, executions, results } = clients;
+
+  const withdraw: Method = async (asked) => {
+    const { id: offerId = "", version: offerVersion = "" } = asked.parameters;
+    const message = textOf(await asked.readObject(), "reason");
+    const { withdrawn } = await offers.withdrawOffer({ offerId, offerVersion, message }, asked.call.asCaller);
+    return ok({ offer_id: offerId, withdrawn_versions: withdrawn });
+  };
+  const readOffer: Method = async ({ parameters, call }) => {
+    const { id: offerId = "", version: offerVersion = "" } = parameters;
+    const { offer } = await offers.getOffer({ offerId, offerVersion }, call.asCaller);
+    return offerAnswer(present(offer), 200);
+  };
+  const execution = async (requestId: string, call: WireCall): Promise<Execution> => {
+    const name = { case: "requestId", value: requestId } as const;
+    return present((await executions.getExecution({ name }, call.asCaller)).execution);
+  };
+
+  return {
+    "/agenta/offers": {
+      POST: async ({ read, call }) => {
+        const offer = await read("offer", OfferSchema);
+        // The same offer again changes nothing, so the call needs no id that the client would have to know.
+        const request = { requestId: crypto.randomUUID(), offer };
+        const published = present((await offers.publishOffer(request, call.asCaller)).offer);
+        return offerAnswer(published, 201);
+      },
+      GET: async ({ query, call }) => {
+        const validAt = timeOf(query, "valid_at");
+        const page = await offers.listOffers(
+          {
+            sellerAgentId: query.get("seller_agent_id") ?? "",
+            organizationId: query.get("organization_id") ?? "",
+            capability: query.get("capability") ?? "",
+            buyerAgentId: query.get("buyer_agent_id") ?? "",
+            ...(validAt !== undefined && { validAt: toTimestamp(validAt) }),
+            ...pageOf(query),
+          },
+          call.asCaller,
+        );
+        const documents = page.offers.map(({ offer }) => encode(OfferSchema, present(offer)));
+        return ok({ offers: documents, ...cursor(page) });
+      },
+    },
+    "/agenta/offers/{id}": { GET: readOffer, DELETE: withdraw },
+    "/agenta/offers/{id}/withdraw": { POST: withdraw },
+    "/agenta/offers/{id}/versions/{version}": { GET: readOffer, DELETE: withdraw },
+    "/agenta/offers/{id}/versions/{version}/withdraw": { POST: withdraw },
+
+    [EXECUTIONS]: {
+      POST: async ({ read, call }) => {
+        const request = await read("execution_request", ExecutionRequestSchema);
+        const { receipt, repeatedRequest } = await executions.requestExecution({ request }, call.asCaller);
+        const location = `${EXECUTIONS}/${encodeURIComponent(request.requestId)}`;
+        return { ...receiptAnswer(receipt, repeatedRequest ? 200 : 201), headers: { location } };
+      },
+      GET: async ({ query, call }) => {
+        const { receipts, nextPageToken } = await executions.listExecutions(
+          { party: partyOf(query), ...pageOf(query) },
+          call.asCaller,
+        );
+        const documents = receipts.map((receipt) => encode(ExecutionReceiptSchema, receipt));
+        return ok({ receipts: documents, ...cursor({ nextPageToken }) });
+      },
+    },
+    [`${EXECUTIONS}/{id}`]: {
+      GET: async ({ parameters: { id = "" }, call }) => receiptAnswer((await execution(id, call)).receipt),
+    },
+    [`${EXECUTIONS}/{id}/request`]: {
+      GET: async ({ parameters: { id = "" }, call }) =>
+        ok(encode(ExecutionRequestSchema, present((await execution(id, call)).request))),
+    },
+    [`${EXECUTIONS}/{id}/receipts`]: {
+      GET: async ({ parameters: { id: requestId = "" }, call }) => {
+        const { receipts } = await executions.listReceipts({ requestId }, call.asCaller);
+        const documents = (settles: boolean) =>
+          receipts
+            .filter((each) => each.settles === settles)
+            .map(({ receipt }) => encode(ExecutionReceiptSchema, present(receipt)));
+        const [settled] = documents(true);
+        return ok({
+          request_id: requestId,
+          receipts: documents(false),
+          ...(settled !== undefined && { settled_receipt: settled }),
+        });
+      },
+    },
+    [`${EXECUTIONS}/{id}/approve`]: {
+      POST: async ({ parameters: { id: requestId = "" }, call, readObject }) => {
+        await readObject();
+        return receiptAnswer((await executions.approveExecution({ requestId }, call.asCaller)).receipt);
+      },
+    },
+    [`${EXECUTIONS}/{id}/cancel`]: {
+      POST: async ({ parameters: { id: requestId = "" }, call, readObject }) => {
+        const reason = textOf(await readObject(), "reason");
+        return receiptAnswer(
+          (await executions.cancelExecution({ requestId, reason }, call.asCaller)).receipt,
+        );
+      },
+    },
+    [`${EXECUTIONS}/{id}/settlement`]: {
+      GET: async ({ parameters: { id: requestId = "" }, call }) => {
+        const { settlement } = await executions.getSettlement({ requestId }, call.asCaller);
+        return ok(settlementJson(requestId, present(settlement)));
+      },
+    },
+
+    "/agenta/verification_results": {
+      POST: async ({ read, call }) => {
+        const result = await read("verification_result", VerificationResultSchema);
+        const submitted = await executions.submitVerification({ result }, call.asCaller);
+        return ok(encode(VerificationResultSchema, present(submitted.result)), 201);
+      },
+      GET: async ({ query, call }) => {
+        const receiptId = query.get("receipt_id");
+        if (receiptId === null) throw invalid("receipt_id", "names the receipt whose results are asked for");
+        const found = await results.listVerificationResults({ receiptId }, call.asCaller);
+        const documents = found.results.map((result) => encode(VerificationResultSchema, result));
+        return ok({ verification_results: documents });
+      },
+    },
+  };
+}
+
+function ok(body: JsonValue, status = 200): Answer {
+  return { status, body };
+}
+
+function receiptAnswer(receipt: ExecutionReceipt | undefined, status = 200): Answer {
+  return ok(encode(ExecutionReceiptSchema, present(receipt)), status);
+}
+
+/** An offer's document is closed, so what is known beside it stands in headers. */
+function offerAnswer({ offer, status, digest }: PublishedOffer, http: number): Answer {
+  const document = present(offer);
+  const id = encodeURIComponent(document.offerId);
+  const version = encodeURIComponent(document.offerVersion ?? "");
+  return {
+    status: http,
+    body: encode(OfferSchema, document),
+    headers: {
+      "content-location": `/agenta/offers/${id}/versions/${version}`,
+      "depute-offer-status": status === OfferStatus.WITHDRAWN ? "withdrawn" : "published",
+      "depute-offer-digest": `sha256:${digest}`,
+    },
+  };
+}
+
+function settlementJson(requestId: string, settlement: Settlement): JsonObject {
+  const word = (state: SettlementState) =>
+    (SettlementStateSchema.value[state]?.localName ?? "").toLowerCase();
+  const { state, currency, limitAmount, finalAmount, paymentCaptureId, verificationExpireTime } = settlement;
+  if (word(state) === "unspecified") return { request_id: requestId, state: "none", entries: [] };
+  return {
+    request_id: requestId,
+    state: word(state),
+    currency,
+    limit_amount: Number(limitAmount),
+    ...(finalAmount !== undefined && { final_amount: Number(finalAmount) }),
+    payment_authorization_id: settlement.paymentAuthorizationId,
+    ...(paymentCaptureId !== "" && { payment_capture_id: paymentCaptureId }),
+    verification_required: settlement.verificationRequired,
+    ...(verificationExpireTime && {
+      verification_deadline_at: formatTime(fromTimestamp(verificationExpireTime)),
+    }),
+    entries: settlement.entries.map(({ state, amount, reason, time }) => ({
+      state: word(state),
+      amount: Number(amount),
+      reason,
+      ...(time && { at: formatTime(fromTimestamp(time)) }),
+    })),
+  };
+}
+
+function partyOf(query: URLSearchParams) {
+  const [buyer, seller] = [query.get("buyer_agent_id"), query.get("seller_agent_id")];
+  if (buyer !== null && seller === null) return { case: "buyerAgentId", value: buyer } as const;
+  if (seller !== null && buyer === null) return { case: "sellerAgentId", value: seller } as const;
+  throw invalid("buyer_agent_id", "or seller_agent_id names whose executions are asked for");
+}
+
+function pageOf(query: URLSearchParams) {
+  const text = query.get("limit") ?? "0";
+  const pageSize = Number(text);
+  if (!/^\d{1,3}$/.test(text) || pageSize > PAGE_LIMIT) {
+    throw invalid("limit", `is a whole number up to ${PAGE_LIMIT}`);
+  }
+  return { pageSize, pageToken: query.get("cursor") ?? "" };
+}
+
+function cursor({ nextPageToken }: { nextPageToken: string }) {
+  return nextPageToken === "" ? {} : { next_cursor: nextPageToken };
+}
+
+function timeOf(query: URLSearchParams, name: string): number | undefined {
+  const text = query.get(name);
+  if (text === null) return undefined;
+  const time = parseOffsetTime(text);
+  if (time === undefined) throw invalid(name, "is no RFC 3339 date-time");
+  return time;
+}
+
+/** A text member of a body that the protocol has no document for; other members are not known. */
+function textOf(body: JsonObject, name: string): string {
+  for (const other of Object.keys(body)) if (other !== name) throw invalid(`/${other}`, "is not known here");
+  const value = body[name];
+  if (value === undefined) return "";
+  if (typeof value !== "string") throw invalid(`/${name}`, "must be a text");
+  return value;
+}
+
+function present<T>(value: T | undefined): T {
+  if (value !== undefined) return value;
+  throw new DeputeError(ErrorReason.INTERNAL, "a service answered without its message");
+}

@@ -1,0 +1,17 @@
+import type { Client } from "@connectrpc/connect";
+import type { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
+import type { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
+import type { TasksContext } from "../handlers/context.ts";
+import type { WakeUps } from "../wake-ups.ts";
+import type { Approvals } from "./approvals.ts";
+import type { ExecutionBook } from "./book.ts";
+
+/** What the handlers of executions work with. */
+export interface ExecutionsContext {
+  readonly tasks: TasksContext;
+  readonly book: ExecutionBook;
+  readonly approvals: Approvals;
+  readonly offers: Client<typeof OfferService>;
+  readonly results: Client<typeof ResultService>;
+  readonly wakeUps: WakeUps;
+}

@@ -1,0 +1,160 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { ExecutionStatus } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
+import { ErrorCode, type ExecutionError } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
+import type { ExecutionRequest } from "@depute/contracts/agenta/delegation/v0/execution_request_pb";
+import type { Offer } from "@depute/contracts/agenta/delegation/v0/offer_pb";
+import { isTerminal } from "./machine.ts";
+import { budgetRefusal, limitOf } from "./price.ts";
+import { failed } from "./refusal.ts";
+import { timesOf } from "./terms.ts";
+
+/** How far clocks may differ before a deadline counts as too late, milliseconds. */
+export const CLOCK_SKEW_MS = 5_000;
+
+/** An offer as the registry has it, for a buyer. */
+export interface OfferFacts {
+  readonly offer: Offer;
+  /** Not withdrawn, and within its validity. */
+  readonly open: boolean;
+  /** The version that is on sale now; undefined when none is. */
+  readonly openVersion: string | undefined;
+}
+
+/** What the registry knows of what a request names. */
+export type Found =
+  | { readonly kind: "offer"; readonly facts: OfferFacts }
+  /** There is no such offer, or the buyer may not know of it. */
+  | { readonly kind: "no_offer" }
+  /** There is the offer, and not this version. */
+  | { readonly kind: "no_version"; readonly openVersion: string | undefined }
+  /** The offer is not for this buyer. */
+  | { readonly kind: "not_for_buyer" };
+
+/**
+ * Why a request is refused by what its offer says, or undefined. The first fault counts: which offer, who, how much, when.
+ *
+ * @param nowMs epoch milliseconds
+ * @throws DeputeError INVALID_REQUEST for a time that the calendar does not have
+ */
+export function offerRefusal(
+  request: ExecutionRequest,
+  found: Found,
+  nowMs: number,
+): ExecutionError | undefined {
+  switch (found.kind) {
+    case "no_offer":
+      return failed(ErrorCode.OFFER_NOT_FOUND, "there is no such offer");
+    case "not_for_buyer":
+      return failed(ErrorCode.BUYER_NOT_ALLOWED, "the offer is not for this buyer");
+    case "no_version":
+      return otherVersion(found.openVersion, "the offer has no such version");
+    case "offer":
+      return refusalOf(request, found.facts, nowMs);
+  }
+}
+
+function refusalOf(request: ExecutionRequest, facts: OfferFacts, nowMs: number): ExecutionError | undefined {
+  const { offer, open, openVersion } = facts;
+  if (!open && openVersion === undefined) {
+    return failed(ErrorCode.OFFER_NOT_FOUND, "the offer is not for sale now");
+  }
+  if (!open) return otherVersion(openVersion, "this version is not for sale now");
+  if (offer.sellerAgent?.agentId !== request.sellerAgentId) {
+    return failed("schema_validation_failure", "the offer is another seller's", { path: "/seller_agent_id" });
+  }
+  const allowed = offer.allowedBuyerAgents?.values;
+  if (allowed !== undefined && !allowed.includes(request.buyerAgent?.agentId ?? "")) {
+    return failed(ErrorCode.BUYER_NOT_ALLOWED, "the offer is not for this buyer");
+  }
+  const pricing = offer.pricing;
+  if (pricing === undefined) return failed(ErrorCode.INTERNAL_ERROR, "the offer has no price");
+  return budgetRefusal(request, pricing) ?? timeRefusal(request, offer, nowMs);
+}
+
+function otherVersion(openVersion: string | undefined, message: string): ExecutionError {
+  const details: JsonObject = openVersion === undefined ? {} : { current_version: openVersion };
+  return failed("offer_version_mismatch", message, details);
+}
+
+function timeRefusal(request: ExecutionRequest, offer: Offer, nowMs: number): ExecutionError | undefined {
+  const { startFrom, startBy, deadline } = timesOf(request, offer, nowMs);
+  const mode = "deadline_exceeded";
+  if (deadline <= nowMs) return failed(mode, "the deadline, or the offer's execution window, has passed");
+  if (startBy <= startFrom) return failed(mode, "the latest start is over before the work could begin");
+  const longestMs = Number(offer.serviceLevels?.maxCompletionSeconds ?? 0) * 1000;
+  if (deadline - startFrom > longestMs + CLOCK_SKEW_MS) {
+    return failed(mode, "the deadline is beyond the longest time that the offer allows", {
+      max_completion_seconds: longestMs / 1000,
+    });
+  }
+  return undefined;
+}
+
+/** The execution on whose behalf another one is asked for. */
+export interface ParentFacts {
+  readonly sellerId: string;
+  readonly status: ExecutionStatus;
+  readonly currency: string;
+  /** What may be charged for it, minor units. */
+  readonly limit: bigint;
+  /** What its parts may cost or have cost so far, minor units. */
+  readonly spent: bigint;
+  /** Epoch milliseconds. */
+  readonly deadline: number;
+}
+
+/**
+ * Why a request may not be a part of another, or undefined: the buyer of a part is the seller of the whole, and a part ends
+ * within the whole's time and all parts together stay within its money.
+ *
+ * @param parent undefined when there is no such execution
+ */
+export function parentRefusal(
+  request: ExecutionRequest,
+  parent: ParentFacts | undefined,
+  deadline: number,
+): ExecutionError | undefined {
+  const path = { path: "/parent_request_id" };
+  const invalid = (message: string) => failed("schema_validation_failure", message, path);
+  if (parent === undefined || parent.sellerId !== request.buyerAgent?.agentId) {
+    return invalid("there is no such execution that the buyer sells");
+  }
+  if (isTerminal(parent.status)) return invalid("the execution that it would be a part of has ended");
+  if (deadline > parent.deadline) {
+    return failed("deadline_exceeded", "the deadline is beyond that of the execution that it is a part of");
+  }
+  const limit = limitOf(request);
+  const left = parent.limit - parent.spent;
+  if (request.payment?.currency !== parent.currency || limit > left) {
+    const message = `of the execution that it is a part of, ${left} ${parent.currency} are left`;
+    const details = { ...path, currency: parent.currency, allowed: Number(left), needed: Number(limit) };
+    return failed("budget_authorization_missing", message, details);
+  }
+  return undefined;
+}
+
+/** How busy an offer is. */
+export interface Load {
+  /** Executions that were accepted and have not ended. */
+  readonly open: number;
+  /** Requests that were accepted within the last minute. */
+  readonly lastMinute: number;
+}
+
+/** The window of `max_requests_per_minute`. */
+export const RATE_WINDOW_MS = 60_000;
+
+/** Why there is no room for another execution, or undefined. Refused requests take up none. */
+export function loadRefusal({ rateLimits }: Offer, { open, lastMinute }: Load): ExecutionError | undefined {
+  const { maxConcurrentExecutions: most, maxRequestsPerMinute: rate } = rateLimits ?? {};
+  const mode = "capacity_unavailable";
+  if (most !== undefined && open >= most) {
+    return failed(mode, `${most} executions are under way`, { max_concurrent_executions: Number(most) });
+  }
+  if (rate !== undefined && lastMinute >= rate) {
+    return failed(mode, `${rate} requests were taken within a minute`, {
+      max_requests_per_minute: Number(rate),
+    });
+  }
+  return undefined;
+}

@@ -1,0 +1,49 @@
+import {
+  ExecutionStatus,
+  ExecutionStatusSchema,
+} from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
+
+const { ACCEPTED, REJECTED, IN_PROGRESS, COMPLETED, FAILED, CANCELLED, EXPIRED } = ExecutionStatus;
+
+/** The statuses of a first receipt. Depute's choice, since the manifest's table has no entry: a request is taken or not. */
+export const FIRST_STATUSES: readonly ExecutionStatus[] = [ACCEPTED, REJECTED];
+
+/** Every transition that there is. (Agenta protocol manifest, `state_transitions.allowed`) */
+export const TRANSITIONS: readonly (readonly [from: ExecutionStatus, to: ExecutionStatus])[] = [
+  [ACCEPTED, IN_PROGRESS],
+  [ACCEPTED, COMPLETED],
+  [ACCEPTED, FAILED],
+  [ACCEPTED, CANCELLED],
+  [ACCEPTED, EXPIRED],
+  [IN_PROGRESS, COMPLETED],
+  [IN_PROGRESS, FAILED],
+  [IN_PROGRESS, CANCELLED],
+  [IN_PROGRESS, EXPIRED],
+];
+
+/** The statuses after which there is none. (Agenta protocol manifest, `state_transitions.terminal`) */
+export const TERMINAL_STATUSES: readonly ExecutionStatus[] = [
+  REJECTED,
+  COMPLETED,
+  FAILED,
+  CANCELLED,
+  EXPIRED,
+];
+
+/** The statuses in which an execution takes up the seller's capacity. */
+export const OPEN_STATUSES: readonly ExecutionStatus[] = [ACCEPTED, IN_PROGRESS];
+
+/** Whether a receipt of one status may follow one of another; `undefined` before the first. */
+export function canFollow(from: ExecutionStatus | undefined, to: ExecutionStatus): boolean {
+  if (from === undefined) return FIRST_STATUSES.includes(to);
+  return TRANSITIONS.some(([before, after]) => before === from && after === to);
+}
+
+export function isTerminal(status: ExecutionStatus): boolean {
+  return TERMINAL_STATUSES.includes(status);
+}
+
+/** A status as the protocol writes it: `in_progress`. */
+export function statusWord(status: ExecutionStatus): string {
+  return (ExecutionStatusSchema.value[status]?.localName ?? "").toLowerCase();
+}

@@ -1,0 +1,110 @@
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import {
+  type Artifact,
+  ErrorCode,
+  type ExecutionError,
+  type ExecutionReceipt,
+  ExecutionReceiptSchema,
+  type ExecutionStatus,
+  type Financials,
+  type NextAction,
+  NextActionSchema,
+  NextActionType,
+  NextActor,
+  type Usage,
+} from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
+import type { ExecutionRequest } from "@depute/contracts/agenta/delegation/v0/execution_request_pb";
+import { VerificationMode } from "@depute/contracts/agenta/delegation/v0/offer_pb";
+import { formatTime } from "@depute/core";
+
+export const PROTOCOL_VERSION = "agenta.delegation.v0";
+
+/** Longest reason that a receipt carries, in characters. (Agenta execution_receipt.schema.json `status_reason`) */
+const MAX_REASON = 1000;
+
+/** What a receipt says beside what its request says. */
+export interface ReceiptContent {
+  readonly receiptId: string;
+  /** Empty for a request that was never carried out. */
+  readonly executionId: string;
+  readonly status: ExecutionStatus;
+  /** Epoch milliseconds. */
+  readonly issuedMs: number;
+  /** Empty for none. */
+  readonly reason?: string;
+  readonly error?: ExecutionError;
+  readonly nextAction: NextAction;
+  readonly result?: JsonObject;
+  readonly artifacts?: readonly Artifact[];
+  readonly usage?: Usage;
+  readonly financials?: Partial<Omit<Financials, "$typeName" | "$unknown">>;
+}
+
+/** A receipt for a request. The request's metadata goes back as it was given. */
+export function receiptOf(request: ExecutionRequest, content: ReceiptContent): ExecutionReceipt {
+  const { receiptId, executionId, status, issuedMs, reason = "", nextAction } = content;
+  const { error, result, artifacts, usage, financials } = content;
+  return create(ExecutionReceiptSchema, {
+    protocolVersion: PROTOCOL_VERSION,
+    messageType: "execution_receipt",
+    receiptId,
+    requestId: request.requestId,
+    ...(executionId !== "" && { executionId }),
+    offerId: request.offerId,
+    offerVersion: request.offerVersion,
+    sellerAgentId: request.sellerAgentId,
+    buyerAgentId: request.buyerAgent?.agentId ?? "",
+    status,
+    ...(reason !== "" && { statusReason: reason.slice(0, MAX_REASON).toWellFormed() }),
+    ...(result && { result }),
+    ...(artifacts && { artifacts: { values: [...artifacts] } }),
+    ...(usage && { usage }),
+    ...(financials && { financials }),
+    ...(error && { error }),
+    nextAction,
+    issuedAt: formatTime(issuedMs),
+    ...(request.metadata && { metadata: request.metadata }),
+  });
+}
+
+/** Nothing is to be done. */
+export const NOTHING: NextAction = create(NextActionSchema, { type: NextActionType.NONE });
+
+function action(type: NextActionType, by: NextActor, deadlineMs?: number): NextAction {
+  const deadlineAt = deadlineMs === undefined ? undefined : formatTime(deadlineMs);
+  return create(NextActionSchema, { type, by, ...(deadlineAt && { deadlineAt }) });
+}
+
+/** A person has to approve before the work begins, by a time. */
+export function awaitApproval(startByMs: number): NextAction {
+  return action(NextActionType.MANUAL_REVIEW, NextActor.BUYER, startByMs);
+}
+
+/** Somebody has to verify, by a time. */
+export function awaitVerification(mode: VerificationMode, byMs: number): NextAction {
+  return action(NextActionType.AWAIT_VERIFICATION, VERIFIERS[mode] ?? NextActor.VERIFIER, byMs);
+}
+
+const VERIFIERS: Partial<Record<VerificationMode, NextActor>> = {
+  [VerificationMode.SELLER_ATTESTED]: NextActor.SELLER,
+  [VerificationMode.BUYER_VERIFIED]: NextActor.BUYER,
+  [VerificationMode.THIRD_PARTY_VERIFIED]: NextActor.VERIFIER,
+};
+
+/** Refusals that another request, changed, would not change. */
+const HOPELESS: readonly ErrorCode[] = [
+  ErrorCode.OFFER_NOT_FOUND,
+  ErrorCode.BUYER_NOT_ALLOWED,
+  ErrorCode.CANCELLED_BY_BUYER,
+];
+
+/** What is to be done after an execution came to nothing. */
+export function afterFailure(error: ExecutionError | undefined): NextAction {
+  if (error === undefined || HOPELESS.includes(error.code)) return NOTHING;
+  if (error.code === ErrorCode.VERIFICATION_FAILED || error.code === ErrorCode.INTERNAL_ERROR) {
+    return error.retryable
+      ? action(NextActionType.RESUBMIT, NextActor.BUYER)
+      : action(NextActionType.MANUAL_REVIEW, NextActor.SELLER);
+  }
+  return action(NextActionType.RESUBMIT, NextActor.BUYER);
+}
