@@ -123,22 +123,28 @@ export class Outbound {
         );
       },
     });
-    // Not given to Node: it would bind the connection to it, too, which another request may be using by then.
-    const abort = () => request.destroy(new Error("the request was ended", { cause: signal.reason }));
+    // Destroyed without an error, which a connection that is just being given back would throw at nobody; and the signal is
+    // not given to Node, which would bind the connection to it, too.
+    let failure: Error | undefined;
+    const end = (why: Error) => {
+      failure ??= why;
+      request.destroy();
+    };
+    const abort = () => end(new Error("the request was ended", { cause: signal.reason }));
     signal.addEventListener("abort", abort, { once: true });
     request.once("close", () => signal.removeEventListener("abort", abort));
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
       request.once("response", resolve);
-      request.on("error", reject);
-      request.once("timeout", () => request.destroy(new Error(`no answer within ${idleMs} ms`)));
+      request.on("error", (error) => reject(failure ?? error));
+      request.once("timeout", () => end(new Error(`no answer within ${idleMs} ms`)));
       request.end(body);
     });
-    // Who reads the body hears of it; while nobody does, an abort must not be an error that nobody caught.
+    // Who reads the body hears of it; while nobody does, an end must not be an error that nobody caught.
     answer.on("error", () => {});
     return {
       status: answer.statusCode ?? 0,
       headers: answer.headers,
-      body: bounded(answer, maxBytes),
+      body: bounded(answer, maxBytes, () => failure),
     };
   }
 
@@ -165,7 +171,11 @@ export async function readText(body: AsyncIterable<Uint8Array>): Promise<string>
   return Buffer.concat(chunks).toString("utf8");
 }
 
-async function* bounded(answer: IncomingMessage, maxBytes: number): AsyncGenerator<Uint8Array> {
+async function* bounded(
+  answer: IncomingMessage,
+  maxBytes: number,
+  failure: () => Error | undefined,
+): AsyncGenerator<Uint8Array> {
   let length = 0;
   try {
     for await (const chunk of answer as AsyncIterable<Uint8Array>) {
@@ -173,6 +183,10 @@ async function* bounded(answer: IncomingMessage, maxBytes: number): AsyncGenerat
       if (length > maxBytes) throw new Error(`the answer is longer than ${maxBytes} bytes`);
       yield chunk;
     }
+    const why = failure();
+    if (why !== undefined) throw why;
+  } catch (error) {
+    throw failure() ?? error;
   } finally {
     // Who stops reading wants no more of it, and the connection is not kept for the rest.
     answer.destroy();
