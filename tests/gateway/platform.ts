@@ -7,6 +7,7 @@ import { createBus } from "@depute/bus";
 import { MODULE_NAMES, MODULES } from "@depute/cli";
 import { clientsOver, startWorker, type Work, type Worker } from "@depute/client";
 import { CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
+import type { Clock } from "@depute/core";
 import { createGrpcJsTransport } from "@depute/grpc-js";
 import {
   type CommonSettings,
@@ -20,7 +21,12 @@ import {
 } from "@depute/service";
 
 /** Some of the services in this process, listening on free ports. */
-async function host(names: readonly ModuleName[], listen: readonly ModuleName[], flags: readonly string[]) {
+async function host(
+  names: readonly ModuleName[],
+  listen: readonly ModuleName[],
+  flags: readonly string[],
+  clock?: Clock,
+) {
   const table = mergeSettings(commonSettings, ...MODULE_NAMES.map((name) => MODULES[name].settings));
   const ports = MODULE_NAMES.flatMap((name) => [`--${name}-port`, "0"]);
   const settings = readSettings(table, [...ports, ...flags], { name: "test" }) as CommonSettings;
@@ -34,6 +40,7 @@ async function host(names: readonly ModuleName[], listen: readonly ModuleName[],
     common: settings,
     bus,
     log: createLogger({ level: process.env.DEPUTE_TEST_LOG ?? "silent", name: "test" }),
+    ...(clock && { clock }),
   });
   return {
     urls: running.urls,
@@ -44,13 +51,21 @@ async function host(names: readonly ModuleName[], listen: readonly ModuleName[],
   };
 }
 
+/** What a test's platform is on, where it matters. */
+export interface TestPlatformOptions {
+  /** Its time; the system's when absent. */
+  readonly clock?: Clock;
+  /** The folder for its files, which stays; one of its own, which goes with it, when absent. */
+  readonly dataDir?: string;
+}
+
 /** The whole platform in this process, with a gateway on a free port and data that goes with it. */
-export async function startPlatform(args: readonly string[] = []) {
-  const dataDir = mkdtempSync(join(tmpdir(), "depute-gateway-"));
-  const whole = await host(MODULE_NAMES, ["gateway"], ["--data-dir", dataDir, ...args]);
+export async function startPlatform(args: readonly string[] = [], options: TestPlatformOptions = {}) {
+  const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "depute-gateway-"));
+  const whole = await host(MODULE_NAMES, ["gateway"], ["--data-dir", dataDir, ...args], options.clock);
   return clientsOf(whole.urls.gateway ?? "", async () => {
     await whole.stop();
-    rmSync(dataDir, { recursive: true, force: true });
+    if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
   });
 }
 
