@@ -33,6 +33,7 @@ export { unavailable } from "./interceptors/client.ts";
 export { shuttingDown } from "./interceptors/drain.ts";
 export { type ServerInterceptorOptions, serverInterceptors } from "./interceptors/server.ts";
 export { assertValid } from "./interceptors/validate.ts";
+export { type KeyFile, openKeyFile, openSeedFile } from "./key-file.ts";
 export { createLogger, LOG_LEVELS, type Logger } from "./log.ts";
 export { createMetrics, Registry } from "./metrics.ts";
 export {

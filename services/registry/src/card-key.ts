@@ -1,7 +1,6 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from "node:crypto";
-import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from "node:fs";
-import { join } from "node:path";
 import { canonicalBytes, encodeBase64Url } from "@depute/core";
+import { openKeyFile, SettingsError } from "@depute/service";
 import type { CardSigner } from "./rules/agent-card.ts";
 import { sha256Hex } from "./sha256.ts";
 
@@ -14,12 +13,12 @@ export interface CardKey extends CardSigner {
  * The key in `card.key` of the data folder (PKCS #8, mode 0600), made when it is not there. It signs cards and nothing
  * else: what the root key signs is authority.
  *
- * @throws Error when the file is no Ed25519 key
+ * @throws SettingsError when the file is no Ed25519 key, or other users can read it
  */
 export function openCardKey(dataDir: string): CardKey {
-  const file = join(dataDir, "card.key");
-  const key = createPrivateKey(read(file) ?? make(file));
-  if (key.asymmetricKeyType !== "ed25519") throw new Error(`${file} is no Ed25519 key`);
+  const key = privateKey(
+    openKeyFile({ dataDir, name: "card.key", danger: "whoever reads it can sign cards" }, make),
+  );
   const publicKey = createPublicKey(key).export({ format: "jwk" }).x ?? "";
   const thumbprint = sha256Hex(canonicalBytes({ crv: "Ed25519", kty: "OKP", x: publicKey }));
   return {
@@ -29,33 +28,17 @@ export function openCardKey(dataDir: string): CardKey {
   };
 }
 
-function read(file: string): string | undefined {
+function privateKey(pem: string) {
   try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
+    const key = createPrivateKey(pem);
+    if (key.asymmetricKeyType === "ed25519") return key;
+  } catch {
+    // Said below.
   }
+  throw new SettingsError("card.key in the data folder is no Ed25519 key in PKCS #8");
 }
 
-/** Makes the whole file appear at once: a crash between must not leave half a key for the next start. */
-function make(file: string): string {
-  const { privateKey } = generateKeyPairSync("ed25519");
-  const draft = `${file}.${process.pid}`;
-  const handle = openSync(draft, "wx", 0o600);
-  try {
-    writeSync(handle, privateKey.export({ format: "pem", type: "pkcs8" }).toString());
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
-  try {
-    linkSync(draft, file);
-  } catch (error) {
-    // Another process was first; its key counts.
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-  } finally {
-    unlinkSync(draft);
-  }
-  return readFileSync(file, "utf8");
+function make(): string {
+  const { privateKey: key } = generateKeyPairSync("ed25519");
+  return key.export({ format: "pem", type: "pkcs8" }).toString();
 }

@@ -2,8 +2,9 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { nativeEngine } from "@depute/dct/native";
+import { SettingsError } from "@depute/service";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { loadVerifierKey, VerifierKeyError } from "./verifier-key.ts";
+import { loadVerifierKey } from "./verifier-key.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -20,20 +21,10 @@ test("is made once, for its owner only, and found again", () => {
 
 test("a configured file is used, and never made", () => {
   const file = join(folder, "mine");
-  expect(() => load(file)).toThrow(VerifierKeyError);
+  expect(() => load(file)).toThrow(SettingsError);
   load();
   writeFileSync(file, readFileSync(join(folder, "verifier.key")), { mode: 0o600 });
   expect(load(file)).toEqual(load());
-});
-
-test("a file that others may read, or that holds no key, is refused", () => {
-  load();
-  const file = join(folder, "verifier.key");
   chmodSync(file, 0o640);
-  expect(load).toThrow(/chmod/);
-  chmodSync(file, 0o600);
-  for (const text of ["", "short", "A".repeat(44), `${"A".repeat(43)}=`]) {
-    writeFileSync(file, text);
-    expect(load).toThrow(VerifierKeyError);
-  }
+  expect(() => load(file)).toThrow(/chmod/);
 });
