@@ -2,7 +2,7 @@ import { WorkFailure, WorkSuspension } from "@depute/client";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { introduce, startPlatform, type TestPlatform, value } from "../gateway/platform.ts";
+import { capability, introduce, startPlatform, type TestPlatform, value } from "../gateway/platform.ts";
 
 /** Work that waits until a test lets it go on, by its description. */
 const held = new Map<string, () => void>();
@@ -53,7 +53,15 @@ async function eventsOf(draft: object): Promise<TaskEvent[]> {
   return events;
 }
 
+async function until(holds: () => boolean | Promise<boolean>) {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+const json = (data: unknown) => new TextEncoder().encode(JSON.stringify(data));
+
 const kinds = (events: readonly TaskEvent[]) => events.map(({ payload }) => payload.case);
+
+const FULL = { maxTokens: 1000, detailLevel: "full" };
 
 describe.each([
   ["http", () => `${far.url}/nekte/worker`],
@@ -64,8 +72,7 @@ describe.each([
 
   test("does free work, and what it tells is relayed", async () => {
     const input = value({ reviews: 3 });
-    const budget = { maxTokens: 1000, detailLevel: "full" };
-    const events = await eventsOf({ agentId, description: "x", input, budget });
+    const events = await eventsOf({ agentId, description: "x", input, budget: FULL });
     expect(kinds(events)).toEqual(["created", "accepted", "started", "progress", "partial", "completed"]);
     const last = events.at(-1)?.payload;
     expect(last?.case === "completed" && last.value.output).toMatchObject({
@@ -74,4 +81,94 @@ describe.each([
       full: value({ input: { reviews: 3 }, data: [], saved: null }),
     });
   });
+
+  test("gets what may not be persisted, with its permissions", async () => {
+    const permissions = { forward: false, persist: false, derive: true };
+    const contexts = ["a", "b"].map((data) => ({ data: json(data), permissions, ttlS: 60 }));
+    const events = await eventsOf({ agentId, description: "x", contexts, budget: FULL });
+    const last = events.at(-1)?.payload;
+    // The first goes along with the work; the other is shared with the agent.
+    expect(last?.case === "completed" && last.value.output?.full).toEqual(
+      value({ input: null, data: ["a"], saved: null }),
+    );
+  });
+
+  test("is invoked for a capability", async () => {
+    await publish(agentId);
+    const done = (await eventsOf({ agentId, capabilityId: "sentiment", input: value({ a: 1 }) })).at(-1);
+    expect(done?.payload).toMatchObject({
+      case: "completed",
+      value: { output: { full: value({ got: { a: 1 } }) } },
+    });
+    const failed = (await eventsOf({ agentId, capabilityId: "fails", input: value({}) })).at(-1);
+    expect(failed?.payload).toMatchObject({
+      case: "failed",
+      value: { reason: "TASK_FAILED", message: "there is no lexicon" },
+    });
+  });
+
+  test("is told that its work is called off", async () => {
+    const description = `wait to be cancelled ${protocol}`;
+    const externalId = `cancelled-${protocol}`;
+    const read = eventsOf({ agentId, description, externalId });
+    await until(() => held.has(description));
+    const { task } = await near.clients.tasks.cancelTask({ externalId, reason: "changed my mind" });
+    expect(kinds(await read).at(-1)).toBe("cancelled");
+    await until(async () => (await farTask(task?.id ?? "")).status === TaskStatus.CANCELLED);
+    expect((await farTask(task?.id ?? "")).failure?.message).toContain("changed my mind");
+  });
+
+  test("suspends its work, and goes on with it when it is resumed here", async () => {
+    const externalId = `suspended-${protocol}`;
+    const read = eventsOf({ agentId, description: "suspend", externalId, budget: FULL });
+    await until(async () => (await nearStatus(externalId)) === TaskStatus.SUSPENDED);
+    await near.clients.tasks.resumeTask({ externalId });
+    const events = await read;
+    expect(kinds(events)).toEqual([
+      ...["created", "accepted", "started", "checkpointed", "suspended", "resumed"],
+      ...["accepted", "started", "progress", "partial", "completed"],
+    ]);
+    const last = events.at(-1)?.payload;
+    expect(last?.case === "completed" && last.value.output?.full).toEqual(
+      value({ input: null, data: [], saved: { done: 1 } }),
+    );
+  });
+
+  test("is interrupted by being called off, and begins anew when the work is resumed", async () => {
+    const description = `wait to be suspended ${protocol}`;
+    const externalId = `interrupted-${protocol}`;
+    const read = eventsOf({ agentId, description, externalId });
+    await until(() => held.has(description));
+    held.delete(description);
+    const { task } = await near.clients.tasks.suspendTask({ externalId, reason: "later" });
+    const id = task?.id ?? "";
+    await until(async () => (await farTask(id)).status === TaskStatus.CANCELLED);
+    await until(async () => (await nearStatus(externalId)) === TaskStatus.SUSPENDED);
+    await near.clients.tasks.resumeTask({ externalId });
+    await until(() => held.has(description));
+    held.get(description)?.();
+    expect(kinds(await read).at(-1)).toBe("completed");
+  });
 });
+
+/** Where a task stands; undefined before it is there. */
+async function nearStatus(externalId: string) {
+  const name = { case: "externalId", value: externalId } as const;
+  const asked = near.clients.tasks.getTask({ name });
+  return (await asked.catch(() => undefined))?.task?.status;
+}
+
+/** The far platform's task of a near one. */
+async function farTask(nearId: string) {
+  const { task } = await far.clients.tasks.getTask({ name: { case: "externalId", value: nearId } });
+  if (task === undefined) throw new Error("no such task there");
+  return task;
+}
+
+async function publish(agentId: string) {
+  await near.clients.agents.publishCapabilities({
+    requestId: crypto.randomUUID(),
+    agentId,
+    capabilities: [capability("sentiment"), capability("fails")],
+  });
+}
