@@ -1,4 +1,4 @@
-import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import { create, type DescMethod, type DescService } from "@bufbuild/protobuf";
 import {
   Code,
   ConnectError,
@@ -12,16 +12,21 @@ import {
   type MethodImplSpec,
   type Transport,
   type UnaryRequest,
+  type UnaryResponse,
 } from "@connectrpc/connect";
 import {
   invokeUnaryImplementation,
   runStreamingCall,
-  runUnaryCall,
   transformInvokeImplementation,
 } from "@connectrpc/connect/protocol";
 import { iterateUntilAborted, untilAborted } from "./abort.ts";
-import { inProcessKey } from "./call-values.ts";
+import { CallEnd } from "./call-end.ts";
+import { callEndKey, inProcessKey } from "./call-values.ts";
 import { toConnectError } from "./errors-on-wire.ts";
+import { PlainHeaders } from "./fast/plain-headers.ts";
+import { PlainValues } from "./fast/plain-values.ts";
+
+type Next = Parameters<Interceptor>[0];
 
 export interface DirectTransportOptions {
   /** Registers the implementations, as for a server. */
@@ -46,37 +51,49 @@ export function createDirectTransport(options: DirectTransportOptions): Transpor
   const { interceptors = [], clientInterceptors = [] } = options;
   const specs = collectSpecs(options.routes);
   return {
-    unary(method, signal, timeoutMs, header, input, contextValues) {
-      return runUnaryCall({
-        interceptors: clientInterceptors,
-        ...limits(signal, timeoutMs),
-        req: {
-          ...requestOf(method, header, timeoutMs, contextValues),
-          stream: false,
-          method,
-          message: input,
-        },
-        next: async (request) => {
-          const { spec, context } = arrive(specs, method, request, timeoutMs);
-          try {
-            if (spec.kind !== "unary") throw new ConnectError("not a unary method", Code.Internal);
-            const answer = invokeUnaryImplementation(spec, context, request.message, interceptors);
-            const message = await untilAborted(request.signal, answer);
-            return {
-              stream: false,
-              service: method.parent,
-              method,
-              header: context.responseHeader,
-              trailer: context.responseTrailer,
-              message: message as never,
-            };
-          } catch (thrown) {
-            throw asReceived(thrown, context);
-          } finally {
-            context.abort();
-          }
-        },
-      });
+    async unary(method, signal, timeoutMs, header, input, contextValues) {
+      const end = new CallEnd(timeoutMs === undefined || timeoutMs <= 0 ? undefined : timeoutMs);
+      const onAbort = () => end.abort(signal?.reason);
+      signal?.addEventListener("abort", onAbort, { once: true });
+      if (signal?.aborted === true) onAbort();
+      let next: Next = async (request) => {
+        const arrived = request as UnaryRequest;
+        const spec = specOf(specs, method);
+        const context = unaryContext(arrived, timeoutMs, end);
+        try {
+          if (spec.kind !== "unary") throw new ConnectError("not a unary method", Code.Internal);
+          const answer = invokeUnaryImplementation(spec, context, arrived.message, interceptors);
+          const message = await untilAborted(end.signal, answer);
+          return {
+            stream: false,
+            service: method.parent,
+            method,
+            header: context.responseHeader,
+            trailer: context.responseTrailer,
+            message,
+          } as UnaryResponse;
+        } catch (thrown) {
+          throw asReceived(thrown, context);
+        }
+      };
+      for (const interceptor of clientInterceptors.toReversed()) next = interceptor(next);
+      const request: UnaryRequest = {
+        ...requestOf(method, header, timeoutMs, contextValues),
+        stream: false,
+        method,
+        message: create(method.input, input as never),
+        signal: end.signal,
+      };
+      try {
+        return (await next(request)) as never;
+      } catch (thrown) {
+        const { aborted, reason } = end.signal;
+        throw aborted ? ConnectError.from(reason, Code.Canceled) : ConnectError.from(thrown);
+      } finally {
+        // From here on the handler's signal stays as it is: nothing that it does is of use to anybody.
+        end.settle();
+        signal?.removeEventListener("abort", onAbort);
+      }
     },
 
     stream(method, signal, timeoutMs, header, input, contextValues) {
@@ -141,13 +158,38 @@ function requestOf(
   };
 }
 
-/** The server's end of the call. */
-function arrive(specs: Specs, method: DescMethod, request: RequestCommon, timeoutMs: number | undefined) {
+function specOf(specs: Specs, method: DescMethod): MethodImplSpec {
   const spec = specs.get(method);
-  if (spec === undefined) {
-    const name = `${method.parent.typeName}.${method.name}`;
-    throw toConnectError(new ConnectError(`${name} is not served here`, Code.Unimplemented));
-  }
+  if (spec !== undefined) return spec;
+  const name = `${method.parent.typeName}.${method.name}`;
+  throw toConnectError(new ConnectError(`${name} is not served here`, Code.Unimplemented));
+}
+
+/** The server's end of a unary call; Connect's own context costs more than many a handler. */
+function unaryContext(
+  { method, header, requestMethod, url }: UnaryRequest,
+  timeoutMs: number | undefined,
+  end: CallEnd,
+): HandlerContext {
+  const dueMs = timeoutMs === undefined || timeoutMs <= 0 ? undefined : Date.now() + timeoutMs;
+  return {
+    service: method.parent,
+    method,
+    protocolName: "direct",
+    requestMethod,
+    url,
+    requestHeader: header,
+    responseHeader: PlainHeaders.toSend({}),
+    responseTrailer: PlainHeaders.toSend({}),
+    values: new PlainValues().set(inProcessKey, true).set(callEndKey, end),
+    signal: end.signal,
+    timeoutMs: () => (dueMs === undefined ? undefined : dueMs - Date.now()),
+  };
+}
+
+/** The server's end of a stream. */
+function arrive(specs: Specs, method: DescMethod, request: RequestCommon, timeoutMs: number | undefined) {
+  const spec = specOf(specs, method);
   const context = createHandlerContext({
     service: method.parent,
     method,
