@@ -46,6 +46,33 @@ describe.each(engines)("engine $name", (engine) => {
   });
 });
 
+test("K6 signatures that only hold together, as a batch is verified, hold for no engine", () => {
+  const { n: order, p: field } = ed.Point.CURVE();
+  const number = (bytes: Uint8Array) => BigInt(`0x${Buffer.from(bytes).reverse().toString("hex")}`);
+  const littleEndian = (value: bigint) => Buffer.from(value.toString(16).padStart(64, "0"), "hex").reverse();
+  const half = ed.Point.fromAffine({ x: 0n, y: field - 1n });
+  const secret = 123_456_789n;
+  const key = ed.Point.BASE.multiply(secret);
+  const signed = [1n, 2n].map((nonce) => {
+    const message = littleEndian(nonce);
+    // Half a turn away from where it should be: two of them cancel each other.
+    const r = ed.Point.BASE.multiply(nonce).add(half);
+    const k = number(sha512(Buffer.concat([r.toBytes(), key.toBytes(), message]))) % order;
+    const s = (nonce + k * secret) % order;
+    return { message, r, k, s, signature: Buffer.concat([r.toBytes(), littleEndian(s)]) };
+  });
+  const [first, second] = signed;
+  if (first === undefined || second === undefined) throw new Error("there are two");
+  const left = ed.Point.BASE.multiply((first.s + second.s) % order);
+  const right = first.r.add(second.r).add(key.multiply((first.k + second.k) % order));
+  expect(left.equals(right)).toBe(true);
+  for (const engine of engines) {
+    for (const { signature, message } of signed) {
+      expect(engine.verify(signature, message, key.toBytes())).toBe(false);
+    }
+  }
+});
+
 describe("the engines agree", () => {
   test("property: keys, signatures and digests are the same bytes", () => {
     fc.assert(
