@@ -10,6 +10,7 @@ import { isTerminal } from "./rules/state-machine.ts";
 export class RecordCache {
   readonly #max: number;
   readonly #records = new Map<string, TaskRecord>();
+  readonly #writing = new Map<string, TaskRecord>();
 
   /** @param max records held */
   constructor(max: number) {
@@ -24,10 +25,18 @@ export class RecordCache {
   put(tx: WriteTx, record: TaskRecord): void {
     const { id, status } = record.task;
     this.#records.delete(id);
-    if (isTerminal(status)) return;
+    // A transaction may write a task more than once, and what it wrote last is what there is.
+    this.#writing.set(id, record);
     tx.afterRun(
-      () => this.#hold(id, record),
-      () => this.#records.delete(id),
+      () => {
+        if (this.#writing.get(id) !== record) return;
+        this.#writing.delete(id);
+        if (!isTerminal(status)) this.#hold(id, record);
+      },
+      () => {
+        this.#writing.delete(id);
+        this.#records.delete(id);
+      },
     );
   }
 
