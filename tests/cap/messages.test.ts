@@ -98,7 +98,7 @@ async function* eventsOf(response: Response) {
           .map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]),
       );
       text = text.slice(end + 2);
-      yield { id: Number(frame.id), event: frame.event, data: JSON.parse(frame.data) };
+      yield { id: Number(frame.id), event: frame.event, data: JSON.parse(frame.data ?? "") };
     }
   }
 }

@@ -67,7 +67,7 @@ const settings = defineSettings({
   tasksReviewEscalation: {
     type: "list",
     default: [],
-    help: "principals that may decide on held results, too, when half of that time is over",
+    help: "principals that may decide on held results, too, when half of that time is over; CAP's orchestrator may",
     group: "Tasks",
   },
   // The registry reads it, too.
@@ -93,6 +93,12 @@ const settings = defineSettings({
     type: "bool",
     default: false,
     help: "whether an overseer's plain message to the delegator approves a result, as in CAP's example",
+    group: CAP,
+  },
+  capErrorActions: {
+    type: "list",
+    default: [],
+    help: "what becomes of a task by a code of CAP's error_response, other than its table says: 502=reassign",
     group: CAP,
   },
   capTaskTimeout: {
@@ -161,7 +167,7 @@ export const tasks = defineService({
       retentionMs: settings.tasksRetention,
       tombstoneMs: settings.tasksTombstoneRetention,
       reviewTimeoutMs: settings.tasksReviewTimeout,
-      reviewEscalation: settings.tasksReviewEscalation,
+      reviewEscalation: [...new Set([...settings.tasksReviewEscalation, ...settings.orchestratorPrincipals])],
     };
     const { context, close } = await openRuntime(deps, options, [(tx, change) => book.observe(tx, change)]);
     const push = await openPushDelegates(deps, context, {
@@ -176,6 +182,7 @@ export const tasks = defineService({
       orchestrators: settings.orchestratorPrincipals,
       plainApproval: settings.capPlainApproval,
       taskTimeoutMs: settings.capTaskTimeout,
+      errorActions: settings.capErrorActions,
     });
     const sessions = await openSessions(deps, settings.tasksPollInterval, context);
     return {

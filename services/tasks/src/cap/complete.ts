@@ -5,16 +5,16 @@ import { TaskOutputSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/
 import type { WriteTx } from "@depute/store";
 import { advance, type Step } from "../rules/advance.ts";
 import type { TaskRecord } from "../rules/record.ts";
-import { stateConflict } from "../rules/state-machine.ts";
+import { isTerminal, stateConflict } from "../rules/state-machine.ts";
 import { insertHeldResult } from "../store/work-rows.ts";
+import { contentValue } from "./content.ts";
 import type { CapContext } from "./context.ts";
-import { contentValue } from "./delegate.ts";
 import { post } from "./post.ts";
 import type { StoredMessage } from "./rows.ts";
 import { type Words, wordsOf } from "./rules/message.ts";
 import type { TaskFacts } from "./rules/permit.ts";
 import type { Sending } from "./send.ts";
-import { readCapTask } from "./task-rows.ts";
+import { type CapTask, readCapTask } from "./task-rows.ts";
 import { held, holds } from "./worker.ts";
 
 /** Characters of the short form of a result. */
@@ -49,13 +49,14 @@ export async function complete(
  */
 export async function handIn(
   tx: WriteTx,
-  { tasks: { engine } }: CapContext,
+  { tasks: { engine }, told }: CapContext,
   capTaskId: string,
   agentId: string,
   words: Words,
 ): Promise<void> {
   const task = await readCapTask(tx, capTaskId);
   if (task === undefined) throw new Error(`there is no task ${capTaskId}`);
+  told.add(tx, task.taskId);
   await engine.changeWithin(tx, task.taskId, async (before, nowMs) => {
     const { record, events } = held(before, agentId, nowMs);
     if (!holds(record, agentId)) throw stateConflict(capTaskId, record.task.status, TaskStatus.COMPLETED);
@@ -71,6 +72,28 @@ async function resultStep(tx: WriteTx, { task }: TaskRecord, words: Words): Prom
   await insertHeldResult(tx, task.id, value);
   const submitted = create(TaskSubmittedSchema, { attempt: task.attempt, overseerId: task.overseerId });
   return { ...common, payload: { case: "submitted", value: submitted } };
+}
+
+/** Completes the review that an overseer settled, with what it decided; one that another worker has stays with it. */
+export async function settleReview(
+  tx: WriteTx,
+  { tasks: { engine }, told }: CapContext,
+  { taskId, agentId }: CapTask,
+  words: Words,
+): Promise<void> {
+  told.add(tx, taskId);
+  await engine.changeWithin(tx, taskId, (before, nowMs) => {
+    if (isTerminal(before.task.status)) return { record: before, events: [] };
+    const { record, events } = held(before, agentId, nowMs);
+    if (!holds(record, agentId)) return { record: before, events: [] };
+    const value = create(TaskCompletedSchema, { output: outputOf(words) });
+    const last = advance(
+      record,
+      { payload: { case: "completed", value }, by: "worker", settles: "complete" },
+      nowMs,
+    );
+    return { record: last.record, events: [...events, ...last.events] };
+  });
 }
 
 function outputOf({ text, attachments }: Words) {

@@ -1,6 +1,6 @@
-import { create, fromJson } from "@bufbuild/protobuf";
-import { durationFromMs, ValueSchema } from "@bufbuild/protobuf/wkt";
-import { type Attachment, AttachmentSchema } from "@depute/contracts/cap/v1/attachment_pb";
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext } from "@connectrpc/connect";
 import type { DelegationNotice } from "@depute/contracts/cap/v1/message_pb";
 import { PolicyDecision, PolicyDecisionSchema } from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import { MessageEffect } from "@depute/contracts/depute/tasks/v1/message_service_pb";
@@ -13,16 +13,19 @@ import {
 import { DeputeError, ErrorReason, newId } from "@depute/core";
 import { ownOptions } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import { encode } from "@depute/wire";
 import { admit, resolveTarget } from "../admission.ts";
 import { type Admitted, createTaskWithin } from "../create-task.ts";
 import { draftDigest } from "../digest.ts";
 import { asCaller } from "../handlers/context.ts";
+import type { Viewer } from "../rules/visibility.ts";
 import { readTask } from "../store/task-rows.ts";
+import { handIn } from "./complete.ts";
+import { contentValue } from "./content.ts";
 import type { CapContext } from "./context.ts";
 import { participantNotFound } from "./participants.ts";
 import { post } from "./post.ts";
 import { insertParty, type StoredMessage } from "./rows.ts";
+import { wordsOf } from "./rules/message.ts";
 import { type Intent, notAllowed, ruleNotMet } from "./rules/permit.ts";
 import { parentIdOf, rootIdOf } from "./rules/task-id.ts";
 import type { Sending } from "./send.ts";
@@ -32,41 +35,39 @@ import { insertCapTask, readKnown } from "./task-rows.ts";
 const MAX_ATTEMPTS = 3;
 
 /** How long an agent that works by messages may be silent: it writes when it has something to say. Milliseconds. */
-const SILENCE_MS = 3_600_000;
+export const SILENCE_MS = 3_600_000;
 
 /** What is found out about a delegation before its transaction. */
 export interface PreparedDelegation {
   readonly draft: TaskDraft;
   readonly admitted: Admitted;
-  /** The principal that the task is the work of. */
+  /** The principal whose task it is. */
   readonly delegator: string;
 }
 
 /**
- * Asks whether the sender's manifest allows the delegation, and what the engine has to know of the delegate. The summary is
- * the justification that the rule asks for. (CAP "Delegation")
+ * Asks whether the delegator's manifest allows the delegation, and what the engine has to know of the delegate. The summary
+ * is the justification that the rule asks for. (CAP "Delegation")
  *
+ * @param delegator the principal of the notice's sender
  * @throws DeputeError MESSAGE_NOT_ALLOWED, MESSAGE_RULE_NOT_MET, AGENT_NOT_FOUND, DEPENDENCY_UNAVAILABLE
  */
 export async function prepareDelegation(
   { tasks, settings }: CapContext,
-  { sender, context }: Pick<Sending, "sender" | "context">,
   notice: DelegationNotice,
+  delegator: string,
+  context: HandlerContext,
 ): Promise<PreparedDelegation> {
   const { dependencies, clock } = tasks;
   const options = ownOptions(context, clock);
   const { senderId, recipientId, contextSummary } = notice;
+  const justification = Array.from(contextSummary).slice(0, MAX_JUSTIFICATION).join("");
   const { decision } = await dependencies.policy.checkDelegation(
-    {
-      fromAgentId: senderId,
-      toAgentId: recipientId,
-      justification: contextSummary.slice(0, MAX_JUSTIFICATION),
-    },
+    { fromAgentId: senderId, toAgentId: recipientId, justification },
     options,
   );
   requirePolicy(decision, notice);
   const draft = draftOf(notice, settings.taskTimeoutMs);
-  const delegator = sender.principal;
   const target = await resolveTarget(dependencies, draft, delegator, options);
   const admitted = await admit(dependencies, draft, target, delegator, clock.now(), options);
   return { draft, admitted, delegator };
@@ -75,10 +76,11 @@ export async function prepareDelegation(
 /** Characters that the registry takes as a reason. */
 const MAX_JUSTIFICATION = 4000;
 
-/** Decisions about the condition, not about who may. */
-const CONDITIONS: ReadonlySet<PolicyDecision> = new Set([
-  PolicyDecision.NO_RULE,
-  PolicyDecision.NO_JUSTIFICATION,
+/** Decisions about who may; the others are about the condition. */
+const PERSONS: ReadonlySet<PolicyDecision> = new Set([
+  PolicyDecision.ROLE,
+  PolicyDecision.NO_MANIFEST,
+  PolicyDecision.NOT_ALLOWED,
 ]);
 
 function requirePolicy(decision: PolicyDecision, { senderId, recipientId }: DelegationNotice): void {
@@ -87,7 +89,7 @@ function requirePolicy(decision: PolicyDecision, { senderId, recipientId }: Dele
   const name = PolicyDecisionSchema.value[decision]?.name ?? "";
   const word = name.replace("POLICY_DECISION_", "").toLowerCase();
   const why = `the manifest of ${senderId} does not let it delegate this to ${recipientId}: ${word}`;
-  throw CONDITIONS.has(decision) ? ruleNotMet(word, why) : notAllowed(word, why);
+  throw PERSONS.has(decision) ? notAllowed(word, why) : ruleNotMet(word, why);
 }
 
 function draftOf(
@@ -105,32 +107,53 @@ function draftOf(
   });
 }
 
-/** Words and attachments as the engine keeps inputs and outputs. */
-export function contentValue(content: string, attachments: readonly Attachment[]) {
-  return fromJson(ValueSchema, {
-    content,
-    attachments: attachments.map((attachment) => encode(AttachmentSchema, attachment)),
-  });
-}
-
-/** Makes the task of a notice, a part of the one that the sender holds, and delivers the notice with it. */
+/**
+ * Makes the task of a notice, a part of the one that the sender holds, and delivers the notice with it. One that goes to
+ * the sender's own overseer hands in the result: the task above is under review, and this is its review.
+ */
 export async function delegate(
   tx: WriteTx,
   cap: CapContext,
-  { message, identity, sender }: Sending,
-  { notice }: Extract<Intent, { does: "delegate" }>,
-  { draft, admitted, delegator }: PreparedDelegation,
+  { message, kind, identity, sender }: Sending,
+  { notice, submits }: Extract<Intent, { does: "delegate" }>,
+  prepared: PreparedDelegation,
 ): Promise<StoredMessage> {
-  const { engine, treeLimits, contextMemory } = cap.tasks;
   const { taskId: capTaskId, recipientId } = notice;
-  const nowMs = engine.clock.now();
-  const parent = await readKnown(tx, parentIdOf(capTaskId));
   if ((await readKnown(tx, capTaskId)) !== undefined) throw taken(capTaskId);
-  const placed = create(TaskDraftSchema, {
-    ...draft,
-    parentTaskId: parent?.cap.taskId ?? "",
+  const effect = submits ? MessageEffect.SUBMITTED : MessageEffect.DELEGATED;
+  const stored = await post(tx, cap.tasks.engine, { message, effect });
+  const taskId = await createPart(tx, cap, prepared, asCaller(identity));
+  const parentId = parentIdOf(capTaskId);
+  await insertCapTask(tx, {
+    capTaskId,
+    rootId: rootIdOf(capTaskId),
+    taskId,
+    delegatorId: sender.id,
+    agentId: recipientId,
+    reviewsId: submits ? parentId : "",
+    noticeId: stored.messageId,
+    createMs: stored.receiveMs,
   });
-  const stored = await post(tx, engine, { message, effect: MessageEffect.DELEGATED });
+  if (submits) await handIn(tx, cap, parentId, sender.id, wordsOf(kind));
+  return stored;
+}
+
+/**
+ * Makes a task in the engine, under the one that CAP's id names as its parent.
+ *
+ * @param viewer who hands it over: the parent's delegator or its holder
+ * @returns the engine's id
+ */
+export async function createPart(
+  tx: WriteTx,
+  cap: CapContext,
+  { draft, admitted, delegator }: PreparedDelegation,
+  viewer: Viewer,
+): Promise<string> {
+  const { engine, treeLimits, contextMemory } = cap.tasks;
+  const capTaskId = draft.externalId;
+  const parent = await readKnown(tx, parentIdOf(capTaskId));
+  const placed = create(TaskDraftSchema, { ...draft, parentTaskId: parent?.cap.taskId ?? "" });
   const request = {
     delegator,
     requestId: `cap/${newId()}`,
@@ -138,26 +161,12 @@ export async function delegate(
     digest: draftDigest(placed),
     policies: { reusePolicy: IdReusePolicy.REJECT, conflictPolicy: IdConflictPolicy.REJECT },
   };
-  const created = await createTaskWithin(tx, engine, request, admitted, {
-    caller: asCaller(identity),
-    treeLimits,
-    contextMemory,
-  });
-  const record = await readTask(tx, created.taskId);
-  const rootId = rootIdOf(capTaskId);
-  await insertCapTask(tx, {
-    capTaskId,
-    rootId,
-    taskId: created.taskId,
-    delegatorId: sender.id,
-    agentId: recipientId,
-    reviewsId: "",
-    noticeId: stored.messageId,
-    createMs: nowMs,
-  });
+  const rights = { caller: viewer, treeLimits, contextMemory };
+  const { taskId } = await createTaskWithin(tx, engine, request, admitted, rights);
+  const record = await readTask(tx, taskId);
   const overseerId = record?.task.overseerId ?? "";
-  if (overseerId !== "") await insertParty(tx, rootId, overseerId);
-  return stored;
+  if (overseerId !== "") await insertParty(tx, rootIdOf(capTaskId), overseerId);
+  return taskId;
 }
 
 function taken(capTaskId: string): DeputeError {

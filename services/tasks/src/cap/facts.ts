@@ -1,6 +1,7 @@
 import type { CapMessage } from "@depute/contracts/cap/v1/message_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { ReadTx } from "@depute/store";
+import type { CapContext } from "./context.ts";
 import { isParty, readLineage } from "./rows.ts";
 import { kindOf } from "./rules/message.ts";
 import { isRole } from "./rules/participant.ts";
@@ -12,7 +13,7 @@ import { factsOf, holdersFrom, type Known, readKnown } from "./task-rows.ts";
 export async function readFacts(
   tx: ReadTx,
   message: CapMessage,
-  settings: { readonly plainApproval: boolean; isEscalated(tx: ReadTx, taskId: string): Promise<boolean> },
+  { settings, tasks: { oversight } }: CapContext,
 ): Promise<Facts> {
   const kind = kindOf(message);
   const { taskId, senderId } = kind.value;
@@ -20,24 +21,22 @@ export async function readFacts(
   const task = await readKnown(tx, taskId);
   const parentId = kind.case === "delegationNotice" ? parentIdOf(taskId) : "";
   const parent = parentId === "" ? undefined : await readKnown(tx, parentId);
-  const reviewed = await reviewedBy(tx, task);
+  const subject = await subjectOf(tx, task);
+  const isHeld = subject?.record.task.status === TaskStatus.IN_REVIEW;
   return {
     task: task && factsOf(task),
     parent: parent && factsOf(parent),
     holdersAbove: parentId === "" ? [] : await holdersFrom(tx, parentId),
-    reviewed: reviewed && factsOf(reviewed),
-    isEscalated: reviewed !== undefined && (await settings.isEscalated(tx, reviewed.cap.taskId)),
+    subject: subject && factsOf(subject),
+    isEscalated: isHeld && (await oversight.isEscalated(tx, subject.cap.taskId)),
     hasLineage: (await readLineage(tx, rootId)) !== undefined,
     isKnown: isRole(senderId) || (await isParty(tx, rootId, senderId)),
     plainApproval: settings.plainApproval,
   };
 }
 
-/** The task under review that a task stands for: itself, or the one whose review it is. */
-async function reviewedBy(tx: ReadTx, task: Known | undefined): Promise<Known | undefined> {
-  if (task === undefined) return undefined;
-  const isHeld = ({ record }: Known) => record.task.status === TaskStatus.IN_REVIEW;
-  if (isHeld(task)) return task;
-  const reviewed = task.cap.reviewsId === "" ? undefined : await readKnown(tx, task.cap.reviewsId);
-  return reviewed !== undefined && isHeld(reviewed) ? reviewed : undefined;
+/** The task whose result a task is about: the one whose review it is, or itself. */
+async function subjectOf(tx: ReadTx, task: Known | undefined): Promise<Known | undefined> {
+  if (task === undefined || task.cap.reviewsId === "") return task;
+  return readKnown(tx, task.cap.reviewsId);
 }

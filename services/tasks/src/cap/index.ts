@@ -3,14 +3,18 @@ import { MessageService } from "@depute/contracts/depute/tasks/v1/message_servic
 import type { ServiceDeps } from "@depute/service";
 import type { TasksContext } from "../handlers/context.ts";
 import { WakeUps } from "../wake-ups.ts";
-import type { CapContext, CapSettings } from "./context.ts";
+import { type CapContext, type CapSettings, Told } from "./context.ts";
+import { Notices } from "./notices.ts";
 import { Participants } from "./participants.ts";
 import { INBOX_TOPIC } from "./post.ts";
+import { readActions } from "./rules/error-actions.ts";
 import { messageService } from "./service.ts";
 
 export { MessageService };
 
-export interface CapOptions extends CapSettings {
+export interface CapOptions extends Omit<CapSettings, "actionOf"> {
+  /** What becomes of tasks by codes, where that is not what the table says: `502=reassign`. */
+  readonly errorActions: readonly string[];
   /** Principals that act as `user`. */
   readonly users: readonly string[];
   /** Principals that act as `orchestrator`. */
@@ -28,16 +32,20 @@ export interface Cap {
 export function openCap(
   { bus }: Pick<ServiceDeps, "bus">,
   tasks: TasksContext,
-  { users, orchestrators, ...settings }: CapOptions,
+  { users, orchestrators, errorActions, ...settings }: CapOptions,
 ): Cap {
   const { authority, dependencies, clock } = tasks;
   const inboxWakeUps = new WakeUps(bus, INBOX_TOPIC);
   const context: CapContext = {
     tasks,
-    settings,
+    settings: { ...settings, actionOf: readActions(errorActions) },
+    told: new Told(),
     inboxWakeUps,
     participants: new Participants({ authority, agents: dependencies.agents, clock, users, orchestrators }),
   };
+  const notices = new Notices(context);
+  tasks.engine.observe((tx, change) => notices.observe(tx, change));
+  tasks.oversight.listen(notices);
   return {
     context,
     routes: (router) => router.service(MessageService, messageService(context)),

@@ -1,10 +1,11 @@
 import { MessageEffect } from "@depute/contracts/depute/tasks/v1/message_service_pb";
-import { DeputeError, ErrorReason } from "@depute/core";
 import type { WriteTx } from "@depute/store";
 import { complete } from "./complete.ts";
 import type { CapContext } from "./context.ts";
+import { decide } from "./decide.ts";
 import { delegate, type PreparedDelegation, prepareDelegation } from "./delegate.ts";
 import { post } from "./post.ts";
+import { prepareReport, type Reassignment, report } from "./report.ts";
 import type { StoredMessage } from "./rows.ts";
 import type { Intent } from "./rules/permit.ts";
 import type { Sending } from "./send.ts";
@@ -12,13 +13,22 @@ import { heldIfOwn } from "./worker.ts";
 
 /** What other services said before the transaction. */
 export interface Prepared {
-  readonly delegation?: PreparedDelegation;
+  readonly delegation?: PreparedDelegation | undefined;
+  readonly reassignment?: Reassignment | undefined;
 }
 
 /** Asks other services what a message's doing needs. */
 export async function prepare(cap: CapContext, sending: Sending, intent: Intent): Promise<Prepared> {
-  if (intent.does === "delegate") return { delegation: await prepareDelegation(cap, sending, intent.notice) };
-  return {};
+  switch (intent.does) {
+    case "delegate": {
+      const { sender, context } = sending;
+      return { delegation: await prepareDelegation(cap, intent.notice, sender.principal, context) };
+    }
+    case "report":
+      return { reassignment: await prepareReport(cap, sending, intent) };
+    default:
+      return {};
+  }
 }
 
 /** Does what a message is to do, keeps it, and delivers it. */
@@ -27,7 +37,7 @@ export async function perform(
   cap: CapContext,
   sending: Sending,
   intent: Intent,
-  { delegation }: Prepared,
+  { delegation, reassignment }: Prepared,
 ): Promise<StoredMessage> {
   const { engine } = cap.tasks;
   const { message, kind, sender } = sending;
@@ -41,7 +51,11 @@ export async function perform(
       return delegate(tx, cap, sending, intent, delegation);
     case "complete":
       return complete(tx, cap, sending, intent.task);
-    default:
-      throw new DeputeError(ErrorReason.UNKNOWN_METHOD, "not yet", { metadata: { method: intent.does } });
+    case "report":
+      return report(tx, cap, sending, intent, reassignment);
+    case "inquire":
+      return post(tx, engine, { message, effect: MessageEffect.INQUIRED });
+    case "decide":
+      return decide(tx, cap, sending, intent);
   }
 }

@@ -4,7 +4,7 @@ import { type Clock, DeputeError, ErrorReason } from "@depute/core";
 import { type Authority, fromConnectError, type Identity, mayActFor, ownOptions } from "@depute/service";
 import type { Dependencies } from "../dependencies.ts";
 import { DELEGATE_RIGHT } from "../handlers/create.ts";
-import { isRole, ORCHESTRATOR, type Participant, USER } from "./rules/participant.ts";
+import { isRole, ORCHESTRATOR, type Participant, PLATFORM, USER } from "./rules/participant.ts";
 
 export interface ParticipantsOptions {
   readonly authority: Authority;
@@ -75,6 +75,7 @@ export class Participants {
   }
 
   async #agent(id: string, viewer: string, options: CallOptions): Promise<Participant | undefined> {
+    if (id === PLATFORM) return undefined;
     try {
       const { agent } = await this.#options.agents.getAgent({ id, viewer }, options);
       if (agent === undefined || agent.status === AgentStatus.REMOVED) return undefined;

@@ -12,6 +12,7 @@ import { fromConnectError, type Identity } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import { messageDigest, sha256 } from "../digest.ts";
 import type { CapContext } from "./context.ts";
+import { decideFirst } from "./decide.ts";
 import { readFacts } from "./facts.ts";
 import { perform, prepare } from "./intents.ts";
 import { participantNotFound } from "./participants.ts";
@@ -69,9 +70,9 @@ async function send(
   );
   const sender = await participants.self(senderId, identity, context);
   const once = onceOf(kind, requestId, digestOf(message));
-  const known = await store.read((tx) => answered(tx, senderId, once));
-  if (known !== undefined) return known;
   try {
+    const known = await store.read((tx) => answered(tx, senderId, once));
+    if (known !== undefined) return known;
     const recipient = await findRecipient(cap, recipientId, sender, rootIdOf(kind.value.taskId), context);
     return await deliver(cap, { message, kind, sender, recipient, identity, context }, once);
   } catch (thrown) {
@@ -87,23 +88,26 @@ async function send(
 async function deliver(cap: CapContext, sending: Sending, once: Once): Promise<SendMessageResponse> {
   const { message, sender } = sending;
   const { store } = cap.tasks.engine;
-  const look = async (tx: ReadTx) => permit(message, await readFacts(tx, message, factSettings(cap)));
+  const look = async (tx: ReadTx) => permit(message, await readFacts(tx, message, cap));
   const intent = await store.read(async (tx) => {
     const permitted = await look(tx);
     await requireOwnResults(tx, sending);
     return permitted;
   });
   const prepared = await prepare(cap, sending, intent);
-  return store.write(async (tx) => {
-    const known = await answered(tx, sender.id, once);
-    if (known !== undefined) return known;
-    const now = await look(tx);
-    // Somebody else was first, and what was asked of others is not what is to be done now.
-    if (now.does !== intent.does) throw changed(sending);
-    const stored = await perform(tx, cap, sending, now, prepared);
-    if (once.requestId !== "") await insertSent(tx, sender.id, once.requestId, once.digest, stored.messageId);
-    return answerOf(tx, stored);
-  });
+  const write = () =>
+    store.write(async (tx) => {
+      const known = await answered(tx, sender.id, once);
+      if (known !== undefined) return known;
+      const now = await look(tx);
+      // Somebody else was first, and what was asked of others is not what is to be done now.
+      if (now.does !== intent.does) throw changed(sending);
+      const stored = await perform(tx, cap, sending, now, prepared);
+      if (once.requestId !== "")
+        await insertSent(tx, sender.id, once.requestId, once.digest, stored.messageId);
+      return answerOf(tx, stored);
+    });
+  return intent.does === "decide" ? decideFirst(cap, sending, intent, write) : write();
 }
 
 /** What makes a call idempotent: its request id, or for a delegation its task. */
@@ -205,8 +209,4 @@ function changed({ kind: { value } }: Sending): DeputeError {
   return new DeputeError(ErrorReason.TASK_STATE_CONFLICT, "the task has changed meanwhile; send again", {
     metadata: { task: value.taskId, from: "", to: "" },
   });
-}
-
-function factSettings({ settings: { plainApproval } }: CapContext) {
-  return { plainApproval, isEscalated: async () => false };
 }

@@ -1,6 +1,7 @@
 import { ReviewKind } from "@depute/contracts/depute/verifier/v1/review_service_pb";
-import { ErrorReason } from "@depute/core";
+import { DeputeError, ErrorReason } from "@depute/core";
 import { fromConnectError, Outbox, ownHeaders, type ServiceDeps, StreamFollower } from "@depute/service";
+import type { WriteTx } from "@depute/store";
 import { readCursor, writeCursor } from "../store/block-rows.ts";
 import { Oversight, type OversightOptions } from "./oversight.ts";
 import { firstToTell, nextReviewTime, noteTold, type ReviewRow, readReview, TODO } from "./rows.ts";
@@ -80,7 +81,16 @@ export function openOversight(
       for await (const { sequence, review } of watched) {
         heard();
         if (review === undefined) continue;
-        await oversight.applyDecided(review, (tx) => writeCursor(tx, CURSOR, Number(sequence)));
+        const follow = (tx: WriteTx) => writeCursor(tx, CURSOR, Number(sequence));
+        await oversight.applyDecided(review, follow).catch((error: unknown) => {
+          if (signal.aborted || error instanceof DeputeError) throw error;
+          // A fault with one must not hold up the others; its deadline has it looked at again.
+          log.error(
+            { err: error, task: review.subject, review: review.id },
+            "a decision could not be applied",
+          );
+          return store.write(follow);
+        });
       }
     },
   });

@@ -34,8 +34,8 @@ export interface Facts {
   readonly parent: TaskFacts | undefined;
   /** Who holds the tasks above the new one, its parent's holder first. */
   readonly holdersAbove: readonly string[];
-  /** The task under review that the message can be about: the one it names, or whose review that one is. */
-  readonly reviewed: TaskFacts | undefined;
+  /** The task whose result an overseer's message is about: the one that it names, or the one whose review that is. */
+  readonly subject: TaskFacts | undefined;
   /** Whether the review has waited so long that the orchestrator may decide, too. */
   readonly isEscalated: boolean;
   /** Whether there is anything with this id's root. */
@@ -118,11 +118,11 @@ function talk(
     content,
     completesTask,
   }: Extract<CapMessage["kind"], { case: "message" }>["value"],
-  { task, reviewed, plainApproval }: Facts,
+  { task, subject, plainApproval }: Facts,
 ): Intent {
-  const isApproval = plainApproval && reviewed?.delegatorId === recipientId && isOverseer(reviewed, senderId);
-  if (reviewed !== undefined && isApproval) {
-    return { does: "decide", reviewed, verdict: Verdicts.APPROVED, comment: content };
+  const isToDelegator = subject?.delegatorId === recipientId;
+  if (plainApproval && isToDelegator && isOverseer(subject, senderId) && isHeld(subject)) {
+    return { does: "decide", reviewed: subject, verdict: Verdicts.APPROVED, comment: content };
   }
   const isAnswer =
     task !== undefined && task.agentId === senderId && task.delegatorId === recipientId && isOpen(task);
@@ -172,17 +172,21 @@ function delegation(notice: DelegationNotice, { parent, holdersAbove }: Facts): 
 function requireReview(
   taskId: string,
   senderId: string,
-  { task, reviewed, isEscalated }: Facts,
+  { subject, isEscalated }: Facts,
   decides: boolean,
 ): TaskFacts {
-  const asked = reviewed ?? task;
-  if (asked === undefined) throw taskNotFound(taskId);
+  if (subject === undefined) throw taskNotFound(taskId);
   const mayDecide = decides && isEscalated && senderId === ORCHESTRATOR;
-  if (!isOverseer(asked, senderId) && !mayDecide) {
-    throw notAllowed("overseer", `only the overseer of ${asked.agentId} may`);
+  if (!isOverseer(subject, senderId) && !mayDecide) {
+    throw notAllowed("overseer", `only the overseer of ${subject.agentId} may`);
   }
-  if (reviewed === undefined) throw wrongState(asked);
-  return reviewed;
+  if (!isHeld(subject)) throw wrongState(subject);
+  return subject;
+}
+
+/** Whether its result waits for its overseer. */
+function isHeld({ status }: TaskFacts): boolean {
+  return status === TaskStatus.IN_REVIEW;
 }
 
 function isOverseer({ overseerId }: TaskFacts, id: string): boolean {

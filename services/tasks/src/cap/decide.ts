@@ -1,0 +1,73 @@
+import { Verdict } from "@depute/contracts/cap/v1/message_pb";
+import { MessageEffect } from "@depute/contracts/depute/tasks/v1/message_service_pb";
+import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
+import { LOCAL_PRINCIPAL, ownOptions } from "@depute/service";
+import type { WriteTx } from "@depute/store";
+import type { Decision } from "../oversight/index.ts";
+import { taskNotFound } from "../rules/visibility.ts";
+import type { CapContext } from "./context.ts";
+import { post } from "./post.ts";
+import type { StoredMessage } from "./rows.ts";
+import { ORCHESTRATOR } from "./rules/participant.ts";
+import type { Intent } from "./rules/permit.ts";
+import type { Sending } from "./send.ts";
+import { readKnown } from "./task-rows.ts";
+
+type Deciding = Extract<Intent, { does: "decide" }>;
+
+const VERDICTS: Partial<Record<Verdict, ReviewVerdict>> = {
+  [Verdict.APPROVED]: ReviewVerdict.APPROVED,
+  [Verdict.CHANGES_REQUESTED]: ReviewVerdict.CHANGES_REQUESTED,
+  [Verdict.REJECTED]: ReviewVerdict.REJECTED,
+};
+
+const EFFECTS: Partial<Record<Verdict, MessageEffect>> = {
+  [Verdict.APPROVED]: MessageEffect.APPROVED,
+  [Verdict.CHANGES_REQUESTED]: MessageEffect.CHANGES_REQUESTED,
+  [Verdict.REJECTED]: MessageEffect.REJECTED,
+};
+
+function decisionOf({ verdict, comment }: Deciding): Decision {
+  return { verdict: VERDICTS[verdict] ?? ReviewVerdict.UNSPECIFIED, comment };
+}
+
+/** Has the queue of reviews decide first, and then the message sent: by any other door it would be the same decision. */
+export async function decideFirst<T>(
+  { tasks }: CapContext,
+  { sender, identity, context }: Sending,
+  intent: Deciding,
+  send: () => Promise<T>,
+): Promise<T> {
+  const { engine, oversight, clock } = tasks;
+  const reviewed = await engine.store.read((tx) => readKnown(tx, intent.reviewed.taskId));
+  if (reviewed === undefined) throw taskNotFound(intent.reviewed.taskId);
+  const overseer = reviewed.record.overseerPrincipal || LOCAL_PRINCIPAL;
+  // The overseer was found to be the caller's by its id; its key may have been replaced since the task was created.
+  const reviewer = sender.id === ORCHESTRATOR && !identity.local ? sender.principal : overseer;
+  const options = ownOptions(context, clock);
+  return oversight.decide(reviewed.cap.taskId, decisionOf(intent), reviewer, options, send);
+}
+
+/** Delivers a decision, and applies it to the task whose result was held. */
+export async function decide(
+  tx: WriteTx,
+  cap: CapContext,
+  { message, kind }: Sending,
+  intent: Deciding,
+): Promise<StoredMessage> {
+  const { engine, oversight } = cap.tasks;
+  const { taskId: capTaskId, agentId } = intent.reviewed;
+  const reviewed = await readKnown(tx, capTaskId);
+  if (reviewed === undefined) throw taskNotFound(capTaskId);
+  const isPlain = kind.case === "message";
+  const stored = await post(tx, engine, {
+    message,
+    effect: EFFECTS[intent.verdict] ?? MessageEffect.SAID,
+    // Whose result it is learns of it, whomever the decision is addressed to.
+    to: isPlain ? [kind.value.recipientId] : [kind.value.recipientId, agentId],
+  });
+  await engine.changeWithin(tx, reviewed.cap.taskId, (before, nowMs) =>
+    oversight.step(tx, before, decisionOf(intent), nowMs, true),
+  );
+  return stored;
+}

@@ -1,0 +1,307 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Cast, example, type Json, startCast } from "./cast.ts";
+
+/** The messages of the text's example, in its order, on a task of another name. */
+function script(root: string) {
+  const named = (name: string): Json => {
+    const message = example(name);
+    return { ...message, task_id: String(message.task_id).replace(/^T1/, root) };
+  };
+  return {
+    toPm: named("example-01-delegation-to-pm"),
+    question: named("example-02-question-to-user"),
+    answer: named("example-03-answer-of-user"),
+    toAnalyst: named("example-04-delegation-to-analyst"),
+    followUp: named("example-05-question-to-pm"),
+    clarified: named("example-06-answer-to-analyst"),
+    toQa: named("example-07-delegation-to-qa"),
+    inquiry: named("example-08-oversight-inquiry"),
+    confirmed: named("example-09-answer-to-qa"),
+    approval: named("example-10-approval-in-words"),
+    result: named("example-11-result"),
+    decision: (decision: string, comment = "as it should be") => ({
+      type: "oversight_decision",
+      task_id: `${root}.1.1`,
+      sender_id: "qa-1",
+      recipient_id: "analyst-1",
+      decision,
+      comment,
+    }),
+  };
+}
+
+let cast: Cast;
+const send = async (message: Json) => {
+  const answer = await cast.as(message.sender_id).send(message);
+  if (answer.status !== 201) throw new Error(JSON.stringify(answer.body));
+  return answer.body;
+};
+const refused = async (message: Json) => {
+  const { status, body } = await cast.as(message.sender_id).send(message);
+  expect(body).toMatchObject({ type: "error_response", error_code: status });
+  return { code: status, reason: body.reason, rule: body.metadata?.rule };
+};
+const statuses = async (root: string): Promise<Record<string, string>> => {
+  const flat = (task: Json): [string, string][] => [[task.task_id, task.status], ...task.tasks.flatMap(flat)];
+  return Object.fromEntries(flat(await cast.as("orchestrator").lineage(root)));
+};
+/** What an inbox has on a task tree, as `type sender: words`. */
+const heard = async (id: string, root: string): Promise<string[]> =>
+  (await cast.as(id).inbox("?limit=1000")).messages
+    .filter(({ message }: Json) => String(message.task_id).split(".")[0] === root)
+    .map(({ message, origin }: Json) => {
+      const words =
+        message.content ??
+        message.context_summary ??
+        message.comment ??
+        message.inquiry ??
+        message.error_code;
+      return `${origin} ${message.type} ${message.sender_id}: ${String(words).slice(0, 30)}`;
+    });
+/** Up to the hand-over to QA. */
+const upToReview = async (root: string) => {
+  const s = script(root);
+  for (const message of [s.toPm, s.question, s.answer, s.toAnalyst, s.followUp, s.clarified, s.toQa])
+    await send(message);
+  return s;
+};
+
+beforeAll(async () => {
+  cast = await startCast();
+});
+afterAll(() => cast.stop());
+
+describe("the text's example, approved by an oversight_decision", () => {
+  test("runs message by message, and the result reaches PM only then", async () => {
+    const s = script("E1");
+    expect(await send(s.toPm)).toMatchObject({ effect: "delegated", status: "pending" });
+    expect(await send(s.question)).toMatchObject({ effect: "said", status: "running" });
+    await send(s.answer);
+    expect(await send(s.toAnalyst)).toMatchObject({ effect: "delegated" });
+    // An overseen agent's words to its delegator are talk.
+    expect(await send(s.followUp)).toMatchObject({ effect: "said", status: "running" });
+    await send(s.clarified);
+    expect(await send(s.toQa)).toMatchObject({ effect: "submitted" });
+    expect(await statuses("E1")).toEqual({ E1: "running", "E1.1": "in_review", "E1.1.1": "pending" });
+    expect(await send(s.inquiry)).toMatchObject({ effect: "inquired", status: "running" });
+    await send(s.confirmed);
+    // Without the setting, words approve nothing.
+    expect(await send(s.approval)).toMatchObject({ effect: "said" });
+    expect(await statuses("E1")).toMatchObject({ "E1.1": "in_review" });
+    const before = await heard("pm-1", "E1");
+    expect(await send(s.decision("approved"))).toMatchObject({ effect: "approved" });
+    expect(await statuses("E1")).toEqual({ E1: "running", "E1.1": "completed", "E1.1.1": "completed" });
+    const after = await heard("pm-1", "E1");
+    expect(after.slice(before.length)).toEqual([
+      "released message analyst-1: Analysis complete; please veri",
+    ]);
+    expect(await send(s.result)).toMatchObject({ effect: "completed", status: "completed" });
+    expect(await heard("orchestrator", "E1")).toEqual([
+      "sender message pm-1: Here is the verified Q4 sales ",
+    ]);
+    const { messages } = await cast.as("pm-1").inbox("?limit=1000");
+    const released = messages.findLast(({ message }: Json) => message.task_id === "E1.1");
+    expect(released.message.attachments).toEqual(s.toQa.attachments);
+  });
+
+  test("goes back to the analyst when changes are requested, and a second time under another id", async () => {
+    const s = await upToReview("E2");
+    expect(await refused(s.decision("changes_requested", " "))).toMatchObject({ code: 400 });
+    expect(await send(s.decision("changes_requested", "the total for Europe"))).toMatchObject({
+      effect: "changes_requested",
+    });
+    expect(await statuses("E2")).toMatchObject({ "E2.1": "pending", "E2.1.1": "completed" });
+    expect((await heard("analyst-1", "E2")).at(-1)).toBe(
+      "sender oversight_decision qa-1: the total for Europe",
+    );
+    expect(await send({ ...s.toQa, task_id: "E2.1.2" })).toMatchObject({ effect: "submitted" });
+    expect(await send({ ...s.decision("approved"), task_id: "E2.1" })).toMatchObject({ effect: "approved" });
+    expect(await statuses("E2")).toMatchObject({ "E2.1": "completed", "E2.1.2": "completed" });
+  });
+
+  test("fails when it is rejected, and who waits is told with a code", async () => {
+    const s = await upToReview("E3");
+    await send(s.decision("rejected", "made up"));
+    expect(await statuses("E3")).toMatchObject({ "E3.1": "failed" });
+    expect((await heard("pm-1", "E3")).at(-1)).toBe("platform error_response depute: 422");
+    expect((await heard("orchestrator", "E3")).at(-1)).toBe("platform error_response depute: 422");
+  });
+
+  test("is decided at the queue of reviews as well, with the same effect", async () => {
+    await upToReview("E4");
+    const qa = cast.as("qa-1");
+    const { body } = await qa.ask("GET", "/cap/reviews");
+    const review = body.reviews.at(-1);
+    const decided = await qa.ask("POST", `/cap/reviews/${review.review_id}/decision`, {
+      decision: "approved",
+    });
+    expect(decided).toMatchObject({ status: 200, body: { state: "approved" } });
+    await expect.poll(() => statuses("E4")).toMatchObject({ "E4.1": "completed", "E4.1.1": "completed" });
+    expect((await heard("pm-1", "E4")).at(-1)).toMatch(/^released message analyst-1/);
+    expect((await heard("analyst-1", "E4")).at(-1)).toMatch(/^platform oversight_decision qa-1/);
+    expect(await refused(script("E4").decision("rejected", "no"))).toMatchObject({ code: 409 });
+  });
+
+  test("is completed by a message that says so, and held all the same", async () => {
+    const s = script("E5");
+    for (const message of [s.toPm, s.toAnalyst]) await send(message);
+    const done = {
+      ...s.followUp,
+      task_id: "E5.1",
+      content: "the report",
+      attachments: [],
+      completes_task: true,
+    };
+    expect(await send(done)).toMatchObject({ effect: "submitted", status: "in_review" });
+    expect(await heard("pm-1", "E5")).toHaveLength(1);
+    expect((await heard("qa-1", "E5")).at(-1)).toBe("platform message analyst-1: the report");
+    await send({ ...s.decision("approved"), task_id: "E5.1" });
+    expect((await heard("pm-1", "E5")).at(-1)).toBe("released message analyst-1: the report");
+  });
+});
+
+describe("a rule that is broken", () => {
+  let s: ReturnType<typeof script>;
+  beforeAll(async () => {
+    s = await upToReview("R1");
+  });
+
+  test.each<[string, (s: ReturnType<typeof script>) => Json, object]>([
+    [
+      "a handoff to a stranger",
+      (s) => ({ ...s.toAnalyst, task_id: "R1.2", recipient_id: "stranger-1" }),
+      { code: 403, reason: "MESSAGE_NOT_ALLOWED", rule: "not_allowed" },
+    ],
+    [
+      "an approval by the wrong agent",
+      (s) => ({ ...s.decision("approved"), sender_id: "pm-1" }),
+      { code: 403, reason: "MESSAGE_NOT_ALLOWED", rule: "overseer" },
+    ],
+    [
+      "an approval of one's own",
+      (s) => ({ ...s.decision("approved"), sender_id: "analyst-1", recipient_id: "pm-1" }),
+      { code: 403, rule: "overseer" },
+    ],
+    [
+      "a foreign tool result",
+      (s) => ({
+        ...s.confirmed,
+        attachments: [{ type: "tool_call_result", server_id: "PayrollServer", tool: "read", result: {} }],
+      }),
+      { code: 403, rule: "tool_result" },
+    ],
+    [
+      "a cycle",
+      (s) => ({ ...s.toQa, task_id: "R1.1.1.1", sender_id: "qa-1", recipient_id: "pm-1" }),
+      { code: 409, reason: "TASK_CYCLE" },
+    ],
+    [
+      "a delegation by the user",
+      (s) => ({ ...s.toPm, task_id: "R2", sender_id: "user" }),
+      { code: 403, rule: "role" },
+    ],
+    ["a task of an agent's own", (s) => ({ ...s.toAnalyst, task_id: "R1x" }), { code: 404 }],
+    [
+      "a part of a task that another holds",
+      (s) => ({ ...s.toAnalyst, task_id: "R1.1.5" }),
+      { code: 403, rule: "holder" },
+    ],
+    [
+      "a delegation without a reason",
+      (s) => ({ ...s.toAnalyst, task_id: "R1.3", context_summary: " " }),
+      { code: 422, reason: "MESSAGE_RULE_NOT_MET", rule: "no_justification" },
+    ],
+    [
+      "an id that is taken",
+      (s) => ({ ...s.toAnalyst, context_summary: "other" }),
+      { code: 409, reason: "TASK_ID_TAKEN" },
+    ],
+    [
+      "an inquiry by who is not the overseer",
+      (s) => ({ ...s.inquiry, sender_id: "pm-1" }),
+      { code: 403, rule: "overseer" },
+    ],
+    ["a delegation while the result is reviewed", (s) => ({ ...s.toQa, task_id: "R1.1.7" }), { code: 409 }],
+    [
+      "a review that is completed by words",
+      (s) => ({ ...s.approval, recipient_id: "analyst-1", completes_task: true }),
+      { code: 422, rule: "review" },
+    ],
+  ])("is refused with its code, and stands in the lineage: %s", async (_name, message, refusal) => {
+    const answer = await refused(message(s));
+    expect(answer).toMatchObject(refusal);
+    if (answer.code === 404) return;
+    const all = (task: Json): Json[] => [...task.messages, ...task.tasks.flatMap(all)];
+    const entries = all(await cast.as("orchestrator").lineage("R1"));
+    expect(entries.filter(({ effect }) => effect === "refused").at(-1) ?? {}).toMatchObject({
+      effect: "refused",
+    });
+    if (message(s).task_id.startsWith("R1")) {
+      expect(entries).toContainEqual(
+        expect.objectContaining({
+          effect: "refused",
+          error_code: answer.code,
+          sender_id: message(s).sender_id,
+        }),
+      );
+    }
+  });
+
+  test("leaves the lineage as it is, which is a page of text and of Mermaid", async () => {
+    const { ask } = cast.as("orchestrator");
+    const text = await ask("GET", "/cap/tasks/R1.1", undefined, { accept: "text/plain" });
+    expect(text.body).toContain("R1.1 pm-1 -> analyst-1 (in_review, overseer qa-1)");
+    expect(text.body).toMatch(/delegation_notice pm-1 -> stranger-1 \[refused 403\]/);
+    const mermaid = await ask("GET", "/cap/tasks/R1?format=mermaid");
+    expect(mermaid.body).toMatch(/^flowchart TD\n {2}t0\["R1<br\/>pm-1<br\/>running"\]/);
+    expect((await ask("GET", "/cap/tasks/R1?format=html")).body).toContain('<pre class="mermaid">');
+    expect(await cast.as("stranger-1").ask("GET", "/cap/tasks/R1")).toMatchObject({ status: 404 });
+  });
+});
+
+describe("an error_response", () => {
+  const error = (task_id: string, error_code: number) => ({
+    type: "error_response",
+    task_id,
+    sender_id: "analyst-1",
+    recipient_id: "pm-1",
+    error_code,
+    error_message: "MCP timeout.",
+  });
+
+  test("of a passing kind is tried again by the same agent, three times in all, and then escalated", async () => {
+    const s = script("X1");
+    for (const message of [s.toPm, s.toAnalyst]) await send(message);
+    expect(await send(error("X1.1", 504))).toMatchObject({ effect: "retried", status: "pending" });
+    expect((await heard("analyst-1", "X1")).length).toBe(2);
+    expect(await send(error("X1.1", 504))).toMatchObject({ effect: "retried" });
+    expect(await send(error("X1.1", 504))).toMatchObject({ effect: "escalated", status: "failed" });
+    expect((await heard("orchestrator", "X1")).at(-1)).toBe("sender error_response analyst-1: 504");
+    expect((await heard("pm-1", "X1")).filter((line) => line.includes("504"))).toHaveLength(3);
+  });
+
+  test("of an unlisted code is escalated at once", async () => {
+    const s = script("X2");
+    for (const message of [s.toPm, s.toAnalyst]) await send(message);
+    expect(await send(error("X2.1", 123))).toMatchObject({ effect: "escalated", status: "failed" });
+  });
+
+  test("of what one agent cannot do goes to the next on the notice's list who may", async () => {
+    const orchestrator = cast.as("orchestrator");
+    const s = script("X3");
+    await send({ ...s.toPm, reassign_to: ["nobody-1", "stranger-1"] });
+    const failing = { ...error("X3", 503), sender_id: "pm-1", recipient_id: "orchestrator" };
+    expect(await send(failing)).toMatchObject({ effect: "reassigned", status: "pending" });
+    expect((await heard("stranger-1", "X3")).at(-1)).toMatch(/^platform delegation_notice orchestrator/);
+    expect(await orchestrator.lineage("X3")).toMatchObject({ agent_id: "stranger-1", status: "pending" });
+    const done = {
+      type: "message",
+      task_id: "X3",
+      sender_id: "stranger-1",
+      recipient_id: "orchestrator",
+      content: "done",
+    };
+    expect(await send(done)).toMatchObject({ effect: "completed" });
+    expect(await refused({ ...done, sender_id: "pm-1", completes_task: true })).toMatchObject({ code: 403 });
+  });
+});
