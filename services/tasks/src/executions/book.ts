@@ -16,7 +16,7 @@ import {
 } from "@depute/contracts/agenta/delegation/v0/verification_result_pb";
 import { ApprovalState } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
 import type { TaskCompleted } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import { type Clock, DeputeError, ErrorReason, formatTime, newId } from "@depute/core";
+import { type Clock, formatTime, newId } from "@depute/core";
 import type { WriteTx } from "@depute/store";
 import type { TaskChange } from "../engine.ts";
 import { isTerminal as isTaskTerminal } from "../rules/state-machine.ts";
@@ -109,7 +109,6 @@ export class ExecutionBook {
       if (what === "progress" || what === "partial" || what === "checkpointed") continue;
       record ??= await findByTask(tx, after.task.id);
       if (record === undefined) return;
-      if (what === "started") this.#requireInTime(record);
       if (what === "cancelled") await requireCancellable(tx, record, after.task.parentTaskId);
       const outcome = outcomeOf(event, record.status);
       if (outcome === undefined) continue;
@@ -118,14 +117,6 @@ export class ExecutionBook {
           ? await this.#complete(tx, record, event.payload.value)
           : await this.#move(tx, record, outcome);
     }
-  }
-
-  /** The timekeeper may come a moment late; work never begins too late for that. */
-  #requireInTime({ status, startBy, taskId }: ExecutionRecord): void {
-    if (status !== ExecutionStatus.ACCEPTED || this.#clock.now() < startBy) return;
-    throw new DeputeError(ErrorReason.TASK_TIMEOUT, "the work did not begin in time", {
-      metadata: { task: taskId, limit: "latest_start" },
-    });
   }
 
   /** Issues the receipt of an outcome other than completion. What was held goes back when it is the end. */
@@ -291,10 +282,7 @@ export class ExecutionBook {
     const { requestId } = record.request;
     await insertReceipt(tx, requestId, { number: record.lastNumber, receipt, settles });
     for (const errands of this.#errands) await errands.issued(tx, record);
-    tx.afterCommit(() => {
-      this.#bus.publish(EXECUTION_TOPIC, requestId);
-      if (record.status === ExecutionStatus.ACCEPTED) this.#onDue();
-    });
+    tx.afterCommit(() => this.#bus.publish(EXECUTION_TOPIC, requestId));
   }
 }
 

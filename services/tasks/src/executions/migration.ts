@@ -22,7 +22,6 @@ CREATE TABLE executions (
   start_by_ms BIGINT NOT NULL,
   deadline_ms BIGINT NOT NULL,
   verify_by_ms BIGINT,
-  due_ms BIGINT,
   create_ms BIGINT NOT NULL,
   end_ms BIGINT,
   last_number BIGINT NOT NULL,
@@ -32,7 +31,7 @@ CREATE UNIQUE INDEX executions_by_key ON executions (buyer_id, idempotency_key);
 CREATE UNIQUE INDEX executions_by_task ON executions (task_id) WHERE task_id IS NOT NULL;
 CREATE INDEX executions_open ON executions (offer_id) WHERE status IN (1, 3);
 CREATE INDEX executions_taken ON executions (offer_id, create_ms) WHERE status <> 2;
-CREATE INDEX executions_due ON executions (due_ms, request_id) WHERE due_ms IS NOT NULL;
+CREATE INDEX executions_to_verify ON executions (verify_by_ms, request_id) WHERE verify_by_ms IS NOT NULL;
 CREATE INDEX executions_by_buyer ON executions (buyer_id, create_ms, request_id);
 CREATE INDEX executions_by_seller ON executions (seller_id, create_ms, request_id);
 CREATE INDEX executions_by_parent ON executions (parent_request_id) WHERE parent_request_id <> '';

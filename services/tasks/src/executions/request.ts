@@ -324,7 +324,8 @@ async function accepted(
   // The request's own ids are compared with all of its content; this one is the task's alone.
   const creation = { delegator: principal, requestId: newId(), draft, digest: asked.digest, policies: ANY };
   const rights = { caller: asCaller(identity), treeLimits, contextMemory };
-  const { taskId } = await createTaskWithin(tx, engine, creation, admitted, rights);
+  const timed = { ...admitted, admission: { ...admitted.admission, startByMs: startBy } };
+  const { taskId } = await createTaskWithin(tx, engine, creation, timed, rights);
   const needsApproval = request.executionConstraints?.requiresHumanApprovalBeforeStart === true;
   // What waits for a person is held back until it has to have begun: then it is over anyway.
   if (needsApproval) await engine.availableFrom(tx, taskId, deadline);

@@ -64,9 +64,9 @@ export async function insertExecution(tx: WriteTx, record: ExecutionRecord): Pro
   await tx.run(
     `INSERT INTO executions (request_id, buyer_id, idempotency_key, digest, buyer_principal, seller_id,
        seller_principal, seller_organization, task_id, offer_id, offer_version, parent_request_id, status, approval,
-       settlement, limit_amount, final_amount, capture_id, start_by_ms, deadline_ms, verify_by_ms, due_ms, create_ms,
+       settlement, limit_amount, final_amount, capture_id, start_by_ms, deadline_ms, verify_by_ms, create_ms,
        end_ms, last_number, request)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       request.requestId,
       request.buyerAgent?.agentId ?? "",
@@ -89,7 +89,6 @@ export async function insertExecution(tx: WriteTx, record: ExecutionRecord): Pro
       record.startBy,
       record.deadline,
       record.verifyBy ?? null,
-      dueOf(record),
       record.createMs,
       record.endMs ?? null,
       record.lastNumber,
@@ -102,7 +101,7 @@ export async function insertExecution(tx: WriteTx, record: ExecutionRecord): Pro
 export async function updateExecution(tx: WriteTx, record: ExecutionRecord): Promise<void> {
   await tx.run(
     `UPDATE executions SET status = ?, approval = ?, settlement = ?, final_amount = ?, capture_id = ?,
-       verify_by_ms = ?, due_ms = ?, end_ms = ?, last_number = ? WHERE request_id = ?`,
+       verify_by_ms = ?, end_ms = ?, last_number = ? WHERE request_id = ?`,
     [
       record.status,
       record.approval,
@@ -110,7 +109,6 @@ export async function updateExecution(tx: WriteTx, record: ExecutionRecord): Pro
       record.finalAmount ?? null,
       record.captureId,
       record.verifyBy ?? null,
-      dueOf(record),
       record.endMs ?? null,
       record.lastNumber,
       record.request.requestId,
@@ -118,26 +116,23 @@ export async function updateExecution(tx: WriteTx, record: ExecutionRecord): Pro
   );
 }
 
-/** When time does something to an execution that its task's own limits do not. */
-function dueOf({ status, startBy, verifyBy }: ExecutionRecord): number | null {
-  return status === ExecutionStatus.ACCEPTED ? startBy : (verifyBy ?? null);
-}
-
-/** Ids of requests of which a time has passed, the longest overdue first. */
+/** Ids of requests that nobody verified in time, the longest overdue first. */
 export async function dueExecutions(tx: ReadTx, nowMs: number, limit: number): Promise<string[]> {
   const rows = await tx.all<{ request_id: string }>(
-    `SELECT request_id FROM executions WHERE due_ms IS NOT NULL AND due_ms <= ? ORDER BY due_ms, request_id LIMIT ?`,
+    `SELECT request_id FROM executions WHERE verify_by_ms IS NOT NULL AND verify_by_ms <= ?
+     ORDER BY verify_by_ms, request_id LIMIT ?`,
     [nowMs, limit],
   );
   return rows.map((row) => row.request_id);
 }
 
-/** When time does something next, epoch milliseconds. */
+/** When the time for a verification is over next, epoch milliseconds. */
 export async function earliestDue(tx: ReadTx): Promise<number | undefined> {
-  const row = await tx.get<{ due_ms: number }>(
-    "SELECT due_ms FROM executions WHERE due_ms IS NOT NULL ORDER BY due_ms, request_id LIMIT 1",
+  const row = await tx.get<{ verify_by_ms: number }>(
+    `SELECT verify_by_ms FROM executions WHERE verify_by_ms IS NOT NULL
+     ORDER BY verify_by_ms, request_id LIMIT 1`,
   );
-  return row?.due_ms;
+  return row?.verify_by_ms;
 }
 
 /** How busy an offer is, all its versions together. */

@@ -1,11 +1,7 @@
-import { ExecutionStatus } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
-import { ErrorReason, type Timers } from "@depute/core";
+import type { Timers } from "@depute/core";
 import type { Logger } from "@depute/service";
 import type { WriteTx } from "@depute/store";
 import type { Engine } from "../engine.ts";
-import { advance } from "../rules/advance.ts";
-import { failureOf } from "../rules/apply-event.ts";
-import { isTerminal } from "../rules/state-machine.ts";
 import type { ExecutionBook } from "./book.ts";
 import { dueExecutions, earliestDue, findExecution } from "./rows.ts";
 
@@ -22,8 +18,8 @@ export interface TimekeeperOptions {
 }
 
 /**
- * Ends executions whose work did not begin in time, and gives back what was held for those that nobody verified in time. The
- * deadline itself is a limit of the task. It keeps nothing that the store does not have.
+ * Gives back what was held for executions that nobody verified in time. The times of the work itself are limits of its task. It
+ * keeps nothing that the store does not have.
  */
 export class ExecutionTimekeeper {
   readonly #options: TimekeeperOptions;
@@ -83,15 +79,8 @@ export class ExecutionTimekeeper {
   }
 
   async #apply(tx: WriteTx, requestId: string): Promise<void> {
-    const { engine, book } = this.#options;
     const record = await findExecution(tx, requestId);
     if (record === undefined) return;
-    if (record.status === ExecutionStatus.ACCEPTED && record.startBy <= engine.clock.now()) {
-      await engine.changeWithin(tx, record.taskId, (before, nowMs) => {
-        if (isTerminal(before.task.status)) return { record: before, events: [] };
-        const value = failureOf(ErrorReason.TASK_TIMEOUT, "the work did not begin in time");
-        return advance(before, { payload: { case: "expired", value }, by: "clock" }, nowMs);
-      });
-    } else await book.settleOverdue(tx, record);
+    await this.#options.book.settleOverdue(tx, record);
   }
 }

@@ -97,6 +97,8 @@ function payloadOf({ task }: TaskRecord, limit: Limit, circumstances: Circumstan
   switch (limit) {
     case "total":
       return expired("the task was not finished within its total limit");
+    case "start":
+      return expired("the work did not begin in time");
     case "queue":
       return expired("no worker took the task within its queue limit");
     case "attempt":

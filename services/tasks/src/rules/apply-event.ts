@@ -110,6 +110,9 @@ function applyPayload(after: Task, payload: TaskPayload, event: TaskEvent): void
       after.attempt = payload.value.attempt;
       return;
     case "started":
+      // The time by which the work had to begin concerns it no more.
+      delete after.startExpireTime;
+      return;
     case "partial":
       return;
     case "progress":

@@ -1,8 +1,10 @@
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { ManualClock } from "@depute/core";
 import { describe, expect, test } from "vitest";
-import { accepted, limits, pending, started, T0 } from "../testing/tasks.ts";
+import { ADMISSION, accepted, draftOf, limits, pending, started, T0 } from "../testing/tasks.ts";
 import { advanceByTime, extendLease } from "./advance.ts";
 import { heartbeatIntervalMs, limitsInForce, limitsMs, nextDeadline, passedDeadline } from "./limits.ts";
+import { newTask } from "./new-task.ts";
 import { statusName } from "./state-machine.ts";
 
 const HOUR = 3_600_000;
@@ -55,6 +57,25 @@ describe("the next deadline", () => {
     const task = pending({ limits: all });
     expect(passedDeadline(task, T0 + 2999)).toBeUndefined();
     expect(passedDeadline(task, T0 + 3000)).toEqual({ limit: "queue", atMs: T0 + 3000 });
+  });
+});
+
+describe("work that has to begin by a time", () => {
+  const waiting = newTask("t1", draftOf(), { ...ADMISSION, startByMs: T0 + 5000 }, T0).record;
+
+  test("expires when it has not", () => {
+    const held = accepted(waiting, T0);
+    for (const record of [waiting, extendLease(held, T0 + 4000)]) {
+      expect(nextDeadline(record)).toEqual({ limit: "start", atMs: T0 + 5000 });
+      expect(advanceByTime(record, at(T0 + 5000)).record.task.status).toBe(TaskStatus.EXPIRED);
+    }
+  });
+
+  test("goes on for as long as it may once it has, whoever has to begin anew", () => {
+    const begun = started(accepted(waiting, T0), T0 + 4999);
+    const { record, events } = advanceByTime(begun, at(T0 + 30_000));
+    expect(events.map(({ status }) => status)).toEqual([TaskStatus.PENDING]);
+    expect(nextDeadline(record)?.atMs).toBeGreaterThan(T0 + 30_000);
   });
 });
 

@@ -18,8 +18,8 @@ export const DEFAULT_TOTAL_MS = HOUR_MS;
 /** The heartbeat limit of a task that names none. */
 export const DEFAULT_HEARTBEAT_MS = 30_000;
 
-/** The four limits, in the order in which they are looked at when several have passed. */
-export type Limit = "total" | "queue" | "attempt" | "heartbeat";
+/** The limits, in the order in which they are looked at when several have passed. */
+export type Limit = "total" | "start" | "queue" | "attempt" | "heartbeat";
 
 export interface Deadline {
   readonly limit: Limit;
@@ -27,8 +27,8 @@ export interface Deadline {
   readonly atMs: number;
 }
 
-/** The limits of a task in milliseconds. */
-export type LimitsMs = Readonly<Record<Limit, number>>;
+/** The limits of a task that say how long something may take, in milliseconds. */
+export type LimitsMs = Readonly<Record<Exclude<Limit, "start">, number>>;
 
 /**
  * The limits in force, all four set: queue and attempt default to the whole task's and cannot outlast it.
@@ -72,6 +72,9 @@ export function nextDeadline(record: TaskRecord): Deadline | undefined {
   const candidates: Deadline[] = [];
   if (task.expireTime !== undefined) {
     candidates.push({ limit: "total", atMs: fromTimestamp(task.expireTime) });
+  }
+  if (task.startExpireTime !== undefined) {
+    candidates.push({ limit: "start", atMs: fromTimestamp(task.startExpireTime) });
   }
   if (task.status === TaskStatus.PENDING) {
     candidates.push({ limit: "queue", atMs: record.queuedMs + limitsMs(task).queue });

@@ -35,6 +35,8 @@ export interface Admission {
   readonly overseerPrincipal: string;
   /** When the contract has to be fulfilled, epoch milliseconds; undefined without a contract. */
   readonly contractDeadlineMs: number | undefined;
+  /** When the work has to have begun, epoch milliseconds; absent for no such time. */
+  readonly startByMs?: number;
   /** The execution request that the task carries out; absent for none. */
   readonly executionRequestId?: string;
 }
@@ -84,6 +86,7 @@ export function draftedTask(
     overseerId: admission.overseerId,
     executionRequestId: admission.executionRequestId ?? "",
     ...(spend && { spend }),
+    ...(admission.startByMs !== undefined && { startExpireTime: toTimestamp(admission.startByMs) }),
   });
 }
 
