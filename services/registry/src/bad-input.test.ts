@@ -38,6 +38,34 @@ describe("RegisterAgent refuses", () => {
       ["agent.manifest"],
     ],
     [
+      "a predicate that is none",
+      {
+        id: "a",
+        manifest: { ...manifest, delegateRules: { b: { ...rule, predicate: "task.priority <" } } },
+      },
+      ['agent.manifest.delegate_rules["b"].predicate'],
+    ],
+    [
+      "a predicate that is too long",
+      { id: "a", manifest: { ...manifest, delegateRules: { b: { ...rule, predicate: "x".repeat(1001) } } } },
+      ['agent.manifest.delegate_rules["b"].predicate'],
+    ],
+    [
+      "predicates that might be costly",
+      {
+        id: "a",
+        manifest: {
+          ...manifest,
+          allowedAgents: ["b", "c"],
+          delegateRules: {
+            b: { ...rule, predicate: "justification.matches('(a+)+$')" },
+            c: { ...rule, predicate: "to.tags.all(a, to.tags.all(b, a == b))" },
+          },
+        },
+      },
+      ['agent.manifest.delegate_rules["b"].predicate', 'agent.manifest.delegate_rules["c"].predicate'],
+    ],
+    [
       "a rule's key outside the pattern",
       { id: "a", manifest: { ...manifest, allowedAgents: ["b"], delegateRules: { "b c": rule } } },
       ['agent.manifest.delegate_rules["b c"]', "agent.manifest"],

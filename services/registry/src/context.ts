@@ -10,6 +10,7 @@ import type { AgentIndex } from "./agent-index/agent-index.ts";
 import type { CardKey } from "./card-key.ts";
 import type { RemovalGuard } from "./removal-guard.ts";
 import type { StoredAgent } from "./rules/agent.ts";
+import type { Predicates } from "./rules/predicate.ts";
 import type { SchemaChecker } from "./schema-checker.ts";
 import { findVisible } from "./store/agents.ts";
 import { appendChange, sameSight } from "./store/changes.ts";
@@ -24,6 +25,8 @@ export interface RegistryContext {
   readonly schemas: SchemaChecker;
   /** What searches by several words go by; follows the store. */
   readonly index: AgentIndex;
+  /** The predicates of manifests, read. */
+  readonly predicates: Predicates;
   /** By what time leases are judged. */
   readonly guard: RemovalGuard;
   readonly timers: Timers;

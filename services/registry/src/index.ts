@@ -18,6 +18,7 @@ import { trustService } from "./handlers/trust-service.ts";
 import { startLeaseWatch } from "./lease-watch.ts";
 import { RemovalGuard } from "./removal-guard.ts";
 import { originOf } from "./rules/endpoints.ts";
+import { Predicates } from "./rules/predicate.ts";
 import { HASH_LENGTHS } from "./rules/version-hash.ts";
 import { createSchemaChecker } from "./schema-checker.ts";
 import { fillIndex } from "./store/indexing.ts";
@@ -112,6 +113,7 @@ export const registry = defineService({
     const context: RegistryContext = {
       store,
       index,
+      predicates: new Predicates(),
       bus,
       clock,
       authority,

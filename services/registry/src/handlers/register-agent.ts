@@ -18,6 +18,7 @@ import { present, register, type StoredAgent, type VersionName } from "../rules/
 import { checkEndpoints, endpointsOf } from "../rules/endpoints.ts";
 import { inherit, MAX_INSTANCES } from "../rules/instances.ts";
 import { checkOverseers } from "../rules/overseers.ts";
+import { checkPredicates } from "../rules/predicate.ts";
 import { recordDigest } from "../rules/record-digest.ts";
 import { baseOf, checkCard, checkOwnership, searchKeys } from "../rules/registration.ts";
 import { checkStatement } from "../rules/statement.ts";
@@ -44,6 +45,7 @@ export async function registerAgent(
   const { agent, statement } = request;
   if (agent === undefined) throw invalid("agent", "is required");
   checkCard(agent);
+  checkRules(registry, agent);
   checkEndpoints(endpointsOf(agent), registry.endpointOrigins);
   const digest = digestOf(agent);
   const call = repeatable(SCHEMAS, identity.principal, request.requestId, request);
@@ -76,6 +78,19 @@ export async function registerAgent(
     await announce(registry, tx, kind, stored.record, known?.record);
     return answer;
   });
+}
+
+/** @throws DeputeError INVALID_REQUEST naming every predicate at fault */
+function checkRules({ predicates }: RegistryContext, { manifest }: Agent): void {
+  const problems = checkPredicates(manifest?.delegateRules ?? {}, predicates);
+  if (problems.length === 0) return;
+  const violations = problems.map(({ delegate, problem }) => ({
+    field: `agent.manifest.delegate_rules["${delegate}"].predicate`,
+    description: problem,
+    reason: "agent.manifest.predicate",
+  }));
+  const summary = violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
+  throw new DeputeError(ErrorReason.INVALID_REQUEST, summary, { violations });
 }
 
 function digestOf(agent: Agent): string {

@@ -32,6 +32,7 @@ describe("checkDelegation", () => {
       to: bare,
       justification: "it does",
       orchestratorMay: true,
+      judge: (predicate) => (predicate === "?" ? { failure: "why" } : { holds: predicate === "true" }),
       ...parts,
     });
 
@@ -64,6 +65,39 @@ describe("checkDelegation", () => {
     expect(ask({}).whenToDelegate).toBe(whenToDelegate);
     expect(ask({ justification: "" }).whenToDelegate).toBe(whenToDelegate);
     expect(ask({ toId: "qa-1" }).whenToDelegate).toBe("");
+  });
+});
+
+describe("a rule with a predicate", () => {
+  const ask = (predicate: string, justification = "it does") =>
+    checkDelegation({
+      fromId: "pm-1",
+      toId: "analyst-1",
+      from: {
+        manifest: create(AgentManifestSchema, {
+          id: "pm-1",
+          allowedAgents: ["analyst-1"],
+          delegateRules: { "analyst-1": { whenToDelegate: "Now.", predicate } },
+        }),
+      },
+      to: bare,
+      justification,
+      orchestratorMay: true,
+      judge: (source) => (source === "?" ? { failure: "why" } : { holds: source === "true" }),
+    });
+
+  it.each<[string, string, string, PolicyDecision]>([
+    ["that is true", "true", "it does", D.ALLOWED],
+    ["that is false", "false", "it does", D.PREDICATE_NOT_MET],
+    ["that cannot be decided", "?", "it does", D.PREDICATE_FAILED],
+    ["that is true, without a reason", "true", " ", D.NO_JUSTIFICATION],
+  ])("%s", (_, predicate, justification, decision) => {
+    expect(ask(predicate, justification)).toEqual({
+      decision,
+      whenToDelegate: "Now.",
+      predicate,
+      predicateFailure: predicate === "?" ? "why" : "",
+    });
   });
 });
 

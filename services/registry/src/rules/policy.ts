@@ -1,5 +1,6 @@
 import type { AgentManifest } from "@depute/contracts/cap/v1/manifest_pb";
 import { PolicyDecision } from "@depute/contracts/depute/registry/v1/policy_service_pb";
+import type { Verdict } from "./predicate.ts";
 import { baseOf } from "./registration.ts";
 
 /** CAP's participants that are no agents. */
@@ -25,12 +26,17 @@ export interface DelegationQuestion {
   readonly justification: string;
   /** Whether the platform lets the orchestrator delegate. */
   readonly orchestratorMay: boolean;
+  /** What a predicate says of this delegation. */
+  readonly judge: (predicate: string) => Verdict;
 }
 
 export interface DelegationAnswer {
   readonly decision: PolicyDecision;
-  /** The condition of the rule that it went by. */
+  /** The condition of the rule that it went by, and the predicate, empty where there is none. */
   readonly whenToDelegate: string;
+  readonly predicate: string;
+  /** Why the predicate could not be decided, or empty. */
+  readonly predicateFailure: string;
 }
 
 /**
@@ -38,8 +44,9 @@ export interface DelegationAnswer {
  * stated reason. (CAP "Delegation")
  *
  * Depute's choice: an allowed agent without a rule cannot be delegated to, because the text makes every delegation depend
- * on the rule; the reason is recorded and not judged, because a condition in words is for who reads it; `orchestrator`,
- * which has no manifest, may delegate to every agent where the platform is set so, and `user` to none.
+ * on the rule; the reason is recorded and not judged, because a condition in words is for who reads it, while a predicate
+ * beside it is for a program, and one that cannot be decided is not met; `orchestrator`, which has no manifest, may delegate
+ * to every agent where the platform is set so, and `user` to none.
  */
 export function checkDelegation(question: DelegationQuestion): DelegationAnswer {
   const { fromId, toId, from, to } = question;
@@ -55,13 +62,22 @@ export function checkDelegation(question: DelegationQuestion): DelegationAnswer 
   if (fromId === toId || !manifest.allowedAgents.includes(target)) return denied(PolicyDecision.NOT_ALLOWED);
   const rule = Object.hasOwn(manifest.delegateRules, target) ? manifest.delegateRules[target] : undefined;
   if (rule === undefined) return denied(PolicyDecision.NO_RULE);
-  const { whenToDelegate } = rule;
-  const isJustified = question.justification.trim() !== "";
-  return { decision: isJustified ? PolicyDecision.ALLOWED : PolicyDecision.NO_JUSTIFICATION, whenToDelegate };
+  const { whenToDelegate, predicate = "" } = rule;
+  const answer = (decision: PolicyDecision, predicateFailure = ""): DelegationAnswer => ({
+    decision,
+    whenToDelegate,
+    predicate,
+    predicateFailure,
+  });
+  if (question.justification.trim() === "") return answer(PolicyDecision.NO_JUSTIFICATION);
+  if (predicate === "") return answer(PolicyDecision.ALLOWED);
+  const verdict = question.judge(predicate);
+  if ("failure" in verdict) return answer(PolicyDecision.PREDICATE_FAILED, verdict.failure);
+  return answer(verdict.holds ? PolicyDecision.ALLOWED : PolicyDecision.PREDICATE_NOT_MET);
 }
 
 function denied(decision: PolicyDecision): DelegationAnswer {
-  return { decision, whenToDelegate: "" };
+  return { decision, whenToDelegate: "", predicate: "", predicateFailure: "" };
 }
 
 /** One tool that is asked about. */
