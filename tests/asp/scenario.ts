@@ -48,10 +48,19 @@ export const LINES: readonly Line[] = [
   [BETA, "CLOSE", rated(ALPHA, 4), CLOSED],
 ];
 
+/** What opens the session. */
+export const INVITATION: Line = [
+  ALPHA,
+  "PROPOSE",
+  { proposalId: "inv", type: "session-invitation", subject: "Licensing" },
+  INVITED,
+  BETA.uri,
+];
+
 /** Alpha invites Beta. */
 export function invite(wire: Wire): Promise<Session> {
-  const body = { proposalId: "inv", type: "session-invitation", subject: "Licensing" };
-  return wire.open(write(ALPHA, "PROPOSE", body, { sessionId: newId() }, BETA.uri));
+  const [who, performative, body, , recipient] = INVITATION;
+  return wire.open(write(who, performative, body, { sessionId: newId() }, recipient));
 }
 
 /** Plays the scenario up to a line, each agent by its own client; gives the states after each message. */

@@ -20,7 +20,7 @@ import type { Store, WriteTx } from "@depute/store";
 import type { KnownAgent } from "./agents.ts";
 import { findEvidence, insertEvidence, insertUse, tookPart } from "./evidence-rows.ts";
 import { RecentMessages } from "./recent.ts";
-import { refused, replayed, sessionNotFound, unknownEvidence } from "./refusals.ts";
+import { duplicate, refused, replayed, sessionNotFound, unknownEvidence } from "./refusals.ts";
 import {
   dueSessions,
   earliestSessionDeadline,
@@ -157,20 +157,23 @@ export class SessionEngine {
       });
   }
 
-  /** The first answer to a message that comes again; another one of the same id is refused. */
+  /**
+   * The first answer to a message that comes again, while it is its sender's newest: whoever sends another one has had that
+   * answer, so what comes then is a replay. Another message of the same id is refused as well.
+   *
+   * @throws DeputeError SESSION_MESSAGE_ID_TAKEN duplicate_message
+   */
   async #repeated(
     tx: WriteTx,
-    { sessionId, messageId, integrity }: Envelope,
+    { sessionId, messageId, integrity, sender, sequenceNumber }: Envelope,
   ): Promise<AppendedMessage | undefined> {
     const row = await findMessage(tx, sessionId, messageId);
     if (row === undefined) return undefined;
     const session = await readSession(tx, sessionId);
     if (session === undefined) throw sessionNotFound(sessionId);
-    if (row.hash !== integrity?.hash) {
-      throw new DeputeError(ErrorReason.SESSION_MESSAGE_ID_TAKEN, "another message has this id", {
-        metadata: { code: "duplicate_message", session: sessionId },
-      });
-    }
+    const party = session.parties.find(({ agentId }) => agentId === sender?.agentId);
+    const isNewest = sequenceNumber + 1n === BigInt(party?.nextSequence ?? 0);
+    if (row.hash !== integrity?.hash || !isNewest) throw duplicate(session);
     return { ordinal: row.ordinal, state: row.state as SessionState, session };
   }
 

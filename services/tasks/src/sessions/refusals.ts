@@ -70,6 +70,11 @@ export function replayed(session: Session): DeputeError {
   return refusedHere("proof_replayed", "the proof was taken before", session);
 }
 
+/** The refusal of a message whose id is in the session already. */
+export function duplicate(session: Session): DeputeError {
+  return refusedHere("duplicate_message", "a message of that id is in the session", session);
+}
+
 /** The refusal of a reference to what no delegate reported, or not to the sender. */
 export function unknownEvidence(session: Session): DeputeError {
   return refusedHere(
