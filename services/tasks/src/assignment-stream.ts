@@ -10,6 +10,8 @@ export class AssignmentStream {
   readonly worker: WorkerStream;
   /** Whether it holds all that it may, as far as is known. */
   isFull = false;
+  /** How much more it may hold at least, as far as is known. */
+  room = 0;
   readonly #engine: Engine;
   readonly #onClose: () => void;
   #ready: Assignment[] = [];

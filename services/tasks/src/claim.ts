@@ -54,12 +54,12 @@ export async function claim(
   const atMost = Math.min(limit, CLAIM_BATCH);
   // Most looks find nothing, and those must not queue with the writers.
   const worth = await engine.store.read(async (tx) => {
-    if ((await roomOf(tx, stream)) <= 0) return false;
+    if ((await roomOf(tx, stream)).room <= 0) return false;
     return (await waitingTasks(tx, stream, engine.clock.now(), 1)).length > 0;
   });
   if (!worth) return [];
   return engine.store.write(async (tx) => {
-    const room = Math.min(atMost, await roomOf(tx, stream));
+    const room = Math.min(atMost, (await roomOf(tx, stream)).room);
     return room <= 0 ? [] : claimWithin(tx, engine, stream, room, memory);
   });
 }
@@ -80,8 +80,8 @@ export async function claimWithin(
   return assignments;
 }
 
-/** A task in the hands of a worker. */
-function given(before: TaskRecord, { worker, holder, begins }: WorkerStream, nowMs: number): Advance {
+/** A task that waited, in the hands of a worker. */
+export function given(before: TaskRecord, { worker, holder, begins }: WorkerStream, nowMs: number): Advance {
   const attempt = before.task.attempt + 1;
   const value = create(TaskAcceptedSchema, { worker, attempt });
   const accepted = advance(before, { payload: { case: "accepted", value }, by: "worker", holder }, nowMs);
@@ -112,15 +112,19 @@ export async function heldAnew(
 }
 
 /** How many tasks more a stream may hold, by its own capacity and by its agent's limits. */
-export async function roomOf(tx: ReadTx, { holder, capacity, agentId }: WorkerStream): Promise<number> {
+export async function roomOf(
+  tx: ReadTx,
+  { holder, capacity, agentId }: WorkerStream,
+): Promise<{ readonly room: number /** Whether the agent has limits. */; readonly isBounded: boolean }> {
   const room = capacity - (await countHeld(tx, holder));
   const limits = await readDelegateLimits(tx, agentId);
-  if (limits === undefined) return room;
-  if (limits.draining) return 0;
-  return limits.maxHeld === 0 ? room : Math.min(room, limits.maxHeld - (await countHeldByAgent(tx, agentId)));
+  if (limits === undefined) return { room, isBounded: false };
+  if (limits.draining) return { room: 0, isBounded: true };
+  if (limits.maxHeld === 0) return { room, isBounded: false };
+  return { room: Math.min(room, limits.maxHeld - (await countHeldByAgent(tx, agentId))), isBounded: true };
 }
 
-/** A task that is held, as its worker gets it. */
+/** A task that a worker holds, with what it needs to know. */
 export async function assignmentOf(
   tx: ReadTx,
   { task, epoch, hold }: TaskRecord,

@@ -4,11 +4,14 @@ import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { DeputeError, ErrorReason, newId } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
+import type { AssignmentStream } from "./assignment-stream.ts";
 import { bringsTheSame, carryContexts } from "./carry-contexts.ts";
+import { assignmentOf, given } from "./claim.ts";
 import type { ContextMemory } from "./context-memory.ts";
+import type { Dispatcher } from "./dispatcher.ts";
 
 import type { Engine } from "./engine.ts";
-import { advance } from "./rules/advance.ts";
+import { type Advance, advance } from "./rules/advance.ts";
 import { type IdPolicies, idOutcome } from "./rules/id-policy.ts";
 import { type Above, type Admission, newTask } from "./rules/new-task.ts";
 import { isTerminal } from "./rules/state-machine.ts";
@@ -17,7 +20,7 @@ import { isDelegate, isDelegator, taskNotFound, type Viewer } from "./rules/visi
 import { openSpend } from "./spend.ts";
 import { insertBlocks } from "./store/block-rows.ts";
 import { insertDelegation } from "./store/delegation-rows.ts";
-import { insertEvent } from "./store/event-rows.ts";
+import { insertEvents } from "./store/event-rows.ts";
 import { insertInput, insertOutputSchema } from "./store/input-rows.ts";
 import { findRequest, insertRequest } from "./store/request-rows.ts";
 import { findByExternalId, freeExternalId, insertTask } from "./store/task-rows.ts";
@@ -100,6 +103,8 @@ export interface CreateRights {
   readonly caller: Viewer;
   readonly treeLimits: TreeLimits;
   readonly contextMemory: ContextMemory;
+  /** Where a worker may get the task at once; absent for one that has to wait for something first. */
+  readonly dispatcher?: Dispatcher;
 }
 
 /**
@@ -136,12 +141,15 @@ export async function createTaskWithin(
   }
   if (known !== undefined) await giveWay(engine, tx, known.taskId);
   const taskId = newId();
+  const { agentId, agentPrincipal, capabilityId } = admitted.admission;
   const above = await placeOf(engine, tx, taskId, draft, admitted.admission, rights);
   const nowMs = engine.clock.now();
-  const { record, events } = newTask(taskId, draft, admitted.admission, nowMs, above);
+  const made = newTask(taskId, draft, admitted.admission, nowMs, above);
+  const stream = rights.dispatcher?.match(agentId, capabilityId);
+  const { record, events } = stream === undefined ? made : taken(made, stream, nowMs);
   await insertTask(tx, record, { draftDigest: digest, createMs: nowMs });
   engine.noteWritten(tx, record);
-  for (const event of events) await insertEvent(tx, event);
+  await insertEvents(tx, events);
   await insertInput(tx, taskId, { input: draft.input, workerToken: draft.workerToken });
   await insertRequest(tx, { delegator, requestId, draftDigest: digest, taskId });
   await insertBlocks(tx, taskId, admitted.blocks);
@@ -150,13 +158,22 @@ export async function createTaskWithin(
   if (admitted.outputSchema !== undefined) {
     await insertOutputSchema(tx, admitted.admission.outputSchema, admitted.outputSchema);
   }
-  const { agentId, agentPrincipal, capabilityId } = admitted.admission;
   const to = { taskId, delegator, capabilityId, reader: { agentId, principal: agentPrincipal } };
   await carryContexts(tx, rights.contextMemory, draft, to, rights.caller, nowMs);
   await engine.tell(tx, { before: undefined, after: record, events });
   engine.announce(tx, record);
+  if (stream !== undefined) {
+    const assignment = await assignmentOf(tx, record, rights.contextMemory, nowMs);
+    tx.afterCommit(() => stream.deliver([assignment]));
+  }
   const { input } = draft;
   return { taskId, isNew: true, task: input === undefined ? record.task : { ...record.task, input } };
+}
+
+/** A new task that goes to a worker at once. */
+function taken(made: Advance, { worker }: AssignmentStream, nowMs: number): Advance {
+  const { record, events } = given(made.record, worker, nowMs);
+  return { record, events: [...made.events, ...events] };
 }
 
 /** Ends the task that has the external id, if it has not ended, and takes the id away from it. */

@@ -17,6 +17,8 @@ export interface DispatcherOptions {
   readonly onError: (error: unknown) => void;
 }
 
+const FULL = { room: 0, isBounded: false };
+
 /** The open streams of one agent's workers. */
 interface Delegate {
   /** In the order in which they are given work. */
@@ -25,6 +27,8 @@ interface Delegate {
   isQueued: boolean;
   /** Whether there may be tasks that nobody had room for. */
   mayWait: boolean;
+  /** Whether what one stream takes leaves less for the others. */
+  isBounded: boolean;
   cancelPoll: () => void;
 }
 
@@ -52,6 +56,7 @@ export class Dispatcher {
       streams: new Set(),
       isQueued: false,
       mayWait: true,
+      isBounded: true,
       cancelPoll: () => {},
     };
     const stream = new AssignmentStream(worker, this.#options.engine, () => {
@@ -67,6 +72,24 @@ export class Dispatcher {
     }
     this.#handOut(delegate);
     return stream;
+  }
+
+  /**
+   * A stream that takes a task which is about to be created, so that it never waits. There is none while others may wait,
+   * since it is not its turn, nor while it is not known which stream has room.
+   */
+  match(agentId: string, capabilityId: string): AssignmentStream | undefined {
+    const delegate = this.#delegates.get(agentId);
+    if (delegate === undefined || delegate.mayWait || delegate.isQueued || delegate.isBounded)
+      return undefined;
+    for (const stream of delegate.streams) {
+      const { capabilityIds } = stream.worker;
+      if (stream.room <= 0 || (capabilityIds.length > 0 && !capabilityIds.includes(capabilityId))) continue;
+      stream.room--;
+      if (delegate.streams.delete(stream)) delegate.streams.add(stream);
+      return stream;
+    }
+    return undefined;
   }
 
   /** Forgets all streams. */
@@ -85,8 +108,13 @@ export class Dispatcher {
   #onRoom(agentId: string): void {
     const delegate = this.#delegates.get(agentId);
     if (delegate === undefined) return;
-    for (const stream of delegate.streams) stream.isFull = false;
-    if (delegate.mayWait) this.#handOut(delegate);
+    let isKnown = true;
+    for (const stream of delegate.streams) {
+      if (stream.room <= 0) isKnown = false;
+      stream.isFull = false;
+    }
+    // How much room there is now is found out by handing out.
+    if (delegate.mayWait || !isKnown) this.#handOut(delegate);
   }
 
   #handOut(delegate: Delegate): void {
@@ -114,14 +142,17 @@ export class Dispatcher {
     let mayWait = false;
     let isCut = false;
     for (const stream of [...delegate.streams]) {
-      const room = stream.isFull ? 0 : await roomOf(tx, stream.worker);
+      const { room, isBounded } = stream.isFull ? FULL : await roomOf(tx, stream.worker);
       stream.isFull = room <= 0;
+      stream.room = room;
       if (room <= 0) {
         mayWait = true;
         continue;
       }
       const limit = Math.min(room, CLAIM_BATCH);
       const assignments = await claimWithin(tx, engine, stream.worker, limit, memory);
+      stream.room -= assignments.length;
+      delegate.isBounded = isBounded;
       if (assignments.length === limit) {
         mayWait = true;
         if (limit < room) isCut = true;

@@ -14,7 +14,7 @@ import { taskNotFound } from "./rules/visibility.ts";
 import { settleAttempt, settleTask } from "./spend.ts";
 import { deleteBlocks } from "./store/block-rows.ts";
 import { endDelegation } from "./store/delegation-rows.ts";
-import { insertEvent, readEvents } from "./store/event-rows.ts";
+import { insertEvents, readEvents } from "./store/event-rows.ts";
 import { readInput } from "./store/input-rows.ts";
 import { deleteReports } from "./store/request-rows.ts";
 import {
@@ -263,7 +263,7 @@ export class Engine {
       throw new Error(`task ${record.task.id} changed within the transaction that changes it`);
     }
     this.noteWritten(tx, record);
-    for (const event of events) await insertEvent(tx, event);
+    await insertEvents(tx, events);
     if (before.hold !== undefined && record.hold === undefined) await deleteReports(tx, record.task.id);
     const hasEnded = isTerminal(record.task.status);
     if (hasEnded) {

@@ -10,7 +10,6 @@ import { isTerminal } from "./rules/state-machine.ts";
 export class RecordCache {
   readonly #max: number;
   readonly #records = new Map<string, TaskRecord>();
-  readonly #writing = new Map<string, TaskRecord>();
 
   /** @param max records held */
   constructor(max: number) {
@@ -25,18 +24,10 @@ export class RecordCache {
   put(tx: WriteTx, record: TaskRecord): void {
     const { id, status } = record.task;
     this.#records.delete(id);
-    // A transaction may write a task more than once, and what it wrote last is what there is.
-    this.#writing.set(id, record);
+    // A transaction may write a task more than once: the last one is what there is.
     tx.afterRun(
-      () => {
-        if (this.#writing.get(id) !== record) return;
-        this.#writing.delete(id);
-        if (!isTerminal(status)) this.#hold(id, record);
-      },
-      () => {
-        this.#writing.delete(id);
-        this.#records.delete(id);
-      },
+      () => (isTerminal(status) ? this.#records.delete(id) : this.#hold(id, record)),
+      () => this.#records.delete(id),
     );
   }
 

@@ -7,7 +7,9 @@ import type {
 import { invalid } from "@depute/core";
 import { admit, checkDraft, resolveTarget, resourceOf, type Target } from "../admission.ts";
 import { type Admitted, type CreateRequest, createTask, findCreated } from "../create-task.ts";
+import type { MoreOfWork } from "../delegation-policy.ts";
 import { draftDigest } from "../digest.ts";
+import { readTask } from "../store/task-rows.ts";
 import { claimOf, notTheHolder } from "./claim-of-caller.ts";
 import { asCaller, callOptions, type TasksContext } from "./context.ts";
 
@@ -24,7 +26,7 @@ export async function handOver(
   { requestId, draft, reusePolicy, conflictPolicy }: CreateTaskRequest | DelegateTaskRequest,
   context: HandlerContext,
 ): Promise<{ readonly taskId: string; readonly task?: Task }> {
-  const { engine, authority, dependencies, clock, treeLimits, contextMemory } = tasks;
+  const { engine, authority, dependencies, clock, treeLimits, contextMemory, dispatcher } = tasks;
   const policies = { reusePolicy, conflictPolicy };
   if (draft === undefined) throw invalid("draft", "is required");
   checkDraft(draft);
@@ -58,10 +60,18 @@ export async function handOver(
   if (principal !== claim.principal) throw notTheHolder();
   let admitted: Admitted;
   try {
-    admitted = await admit(dependencies, draft, target, principal, clock.now(), options);
+    const depth = await depthOf(tasks, draft.parentTaskId);
+    admitted = await admit(dependencies, draft, target, principal, clock.now(), options, depth);
   } catch (error) {
     return orKnown(error, principal);
   }
   const request = { delegator: principal, requestId, draft, digest, policies };
-  return createTask(engine, request, admitted, { caller, treeLimits, contextMemory });
+  return createTask(engine, request, admitted, { caller, treeLimits, contextMemory, dispatcher });
+}
+
+/** How deep a part of a task stands; nothing where there is no such task, which is refused later. */
+async function depthOf({ engine }: TasksContext, parentTaskId: string): Promise<MoreOfWork> {
+  if (parentTaskId === "") return { depth: 0 };
+  const parent = await engine.store.read((tx) => readTask(tx, parentTaskId));
+  return parent === undefined ? {} : { depth: parent.task.depth + 1 };
 }

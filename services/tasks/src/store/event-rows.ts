@@ -2,12 +2,14 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type TaskEvent, TaskEventSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import type { ReadTx, WriteTx } from "@depute/store";
 
-export async function insertEvent(tx: WriteTx, event: TaskEvent): Promise<void> {
-  await tx.run("INSERT INTO task_events (task_id, sequence, event) VALUES (?, ?, ?)", [
-    event.taskId,
-    event.sequence,
-    toBinary(TaskEventSchema, event),
-  ]);
+/** Appends events to logs, in their order. */
+export async function insertEvents(tx: WriteTx, events: readonly TaskEvent[]): Promise<void> {
+  if (events.length === 0) return;
+  const rows = events.map(() => "(?, ?, ?)").join(", ");
+  await tx.run(
+    `INSERT INTO task_events (task_id, sequence, event) VALUES ${rows}`,
+    events.flatMap((event) => [event.taskId, event.sequence, toBinary(TaskEventSchema, event)]),
+  );
 }
 
 /** Up to `limit` events of a task's log after a sequence, in order. */

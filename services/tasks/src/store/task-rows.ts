@@ -67,8 +67,8 @@ export async function insertTask(tx: WriteTx, record: TaskRecord, columns: NewTa
   await tx.run(
     `INSERT INTO tasks (task_id, delegator, external_id, draft_digest, correlation_id, agent_id, agent_principal,
        capability_id, output_schema, create_ms, status, last_sequence, queued_ms, epoch, next_deadline_ms, task,
-       parent_id, root_id, urgency, overseer_id, overseer_principal)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       parent_id, root_id, urgency, overseer_id, overseer_principal, holder, lease_expire_ms, attempt_deadline_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       task.id,
       task.delegator,
@@ -91,6 +91,9 @@ export async function insertTask(tx: WriteTx, record: TaskRecord, columns: NewTa
       MOST_URGENT - task.priority,
       task.overseerId,
       record.overseerPrincipal,
+      record.hold?.holder ?? null,
+      record.hold?.leaseExpireMs ?? null,
+      record.hold?.attemptDeadlineMs ?? null,
     ],
   );
 }
