@@ -16,6 +16,7 @@ export { type Credentials, parseCredentials, readCredentials } from "./credentia
 export { createDirectTransport, type DirectTransportOptions } from "./direct-transport.ts";
 export { fromConnectError, reasonOf, toConnectError, toWire } from "./errors-on-wire.ts";
 export { createFastPath, type StreamHandler } from "./fast/fast-path.ts";
+export { countJsonValues } from "./field-limit/count-fields.ts";
 export { DEFAULT_BATCH, type FollowOptions, follow } from "./follow.ts";
 export {
   forwardHeaders,
@@ -55,6 +56,7 @@ export {
   type PinnedTarget,
   readText,
 } from "./outbound/outbound.ts";
+export { isOwnOrigin } from "./origin.ts";
 export { Outbox, type OutboxOptions } from "./outbox.ts";
 export { reflectionService, registerReflection } from "./reflection.ts";
 export { REQUEST_ID_HEADER, requestIdFrom, requestIdOf } from "./request-id.ts";

@@ -11,7 +11,7 @@ export type ReasonedHandler = (request: Parameters<UniversalHandler>[0]) => Retu
  * Gives a reason to the errors that Connect answers with before any interceptor runs: bytes that are no message of the
  * contract, a message that is too long, a compression or a time limit that it does not understand.
  */
-export function withReasons(handler: UniversalHandler): ReasonedHandler {
+export function withReasons(handler: ReasonedHandler): ReasonedHandler {
   return async (request) => {
     const response = await handler(request);
     const type = response.header?.get("content-type") ?? "";

@@ -10,6 +10,7 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
+import { withFieldLimit } from "./field-limit/with-field-limit.ts";
 import type { HttpRequest, HttpResponse } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
 import { type ReasonedHandler, withReasons } from "./protocol-errors.ts";
@@ -56,7 +57,9 @@ export function createHandlers(options: RpcHandlerOptions): Map<string, Reasoned
   });
   options.routes(router);
   const handlers = new Map<string, ReasonedHandler>();
-  for (const handler of router.handlers) handlers.set(handler.requestPath, withReasons(handler));
+  for (const handler of router.handlers) {
+    handlers.set(handler.requestPath, withReasons(withFieldLimit(handler, options.maxRequestBytes)));
+  }
   return handlers;
 }
 

@@ -6,6 +6,7 @@ import {
   type MethodImplSpec,
 } from "@connectrpc/connect";
 import { createMethodSerializationLookup, createMethodUrl } from "@connectrpc/connect/protocol";
+import { maxFieldsOf } from "../field-limit/with-field-limit.ts";
 import type { ReasonedHandler } from "../protocol-errors.ts";
 import { createHandlers, type RpcHandlerOptions } from "../rpc-handler.ts";
 
@@ -17,6 +18,8 @@ export interface UnaryMethod {
   readonly path: string;
   readonly spec: UnarySpec;
   readonly serialization: Serialization;
+  /** How many fields a request may hold; undefined for any number. */
+  readonly maxFields: number | undefined;
   /** What answers when the request turns out to be none for the fast path after its body was begun. */
   readonly adapter: ReasonedHandler;
   /** The authority of the last call, and the address that it makes with the path. */
@@ -34,7 +37,8 @@ export function collectUnaryMethods(options: RpcHandlerOptions): Map<string, Una
     const adapter = adapters.get(path);
     if (adapter === undefined) return;
     const serialization = createMethodSerializationLookup(spec.method, undefined, undefined, limits);
-    methods.set(path, { path, spec, serialization, adapter, last: { authority: "", url: "" } });
+    const maxFields = maxFieldsOf(spec.method);
+    methods.set(path, { path, spec, serialization, maxFields, adapter, last: { authority: "", url: "" } });
   };
   const router: ConnectRouter = {
     handlers: [],

@@ -2,6 +2,7 @@ import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { CallEnd } from "../call-end.ts";
+import { mayDecode } from "../field-limit/with-field-limit.ts";
 import { logUnsent, type RpcHandlerOptions } from "../rpc-handler.ts";
 import type { Call } from "./call.ts";
 import { handOver } from "./hand-over.ts";
@@ -108,9 +109,11 @@ function replace(into: Headers, by: Headers): void {
   for (const [name, value] of by) into.append(name, value);
 }
 
-/** Undefined for what is no message: how that is refused is the adapter's business. */
+/** Undefined for what is no message, or holds too much: how that is refused is the adapter's business. */
 function read({ method, protocol }: Call, bytes: Uint8Array | undefined): Message | undefined {
   if (bytes === undefined) return undefined;
+  const { maxFields, spec } = method;
+  if (maxFields !== undefined && !mayDecode(spec.method, maxFields, bytes, protocol.binary)) return undefined;
   try {
     return method.serialization.getI(protocol.binary).parse(bytes);
   } catch {

@@ -1,4 +1,4 @@
-import type { Interceptor } from "@connectrpc/connect";
+import type { ConnectRouter, Interceptor } from "@connectrpc/connect";
 import { systemClock, systemTimers } from "@depute/core";
 import { noCredentials } from "../credentials.ts";
 import { createFastPath, type StreamHandler } from "../fast/fast-path.ts";
@@ -18,6 +18,8 @@ export interface EchoServerOptions {
   log?: Logger;
   /** Aborts when the process drains. */
   stopping?: AbortSignal;
+  /** What is served instead of the echo service. */
+  routes?: (router: ConnectRouter) => void;
   /** Anything of the server that is to be otherwise. */
   server?: Partial<ServerOptions>;
 }
@@ -48,7 +50,7 @@ export async function startEchoServer(options: EchoServerOptions): Promise<EchoS
     tracing: false,
     stopping: options.stopping ?? new AbortController().signal,
   });
-  const rpc = { routes: echoRoutes(trace), interceptors, maxRequestBytes, log };
+  const rpc = { routes: options.routes ?? echoRoutes(trace), interceptors, maxRequestBytes, log };
   const taken: boolean[] = [];
   const server = await startServer({
     host: "127.0.0.1",

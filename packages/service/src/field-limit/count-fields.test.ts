@@ -1,0 +1,82 @@
+import { create, fromJson, type JsonValue, toBinary, toJsonString } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { CheckOutputRequestSchema } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { hasMoreFields, hasMoreJsonValues } from "./count-fields.ts";
+
+/** Fields of a google.protobuf.Value. */
+function fieldsOf(value: JsonValue): number {
+  // A list's item is one field, a member is an entry with a key and a value.
+  if (Array.isArray(value)) return 1 + sum(value.map((item) => 1 + fieldsOf(item)));
+  if (typeof value === "object" && value !== null) {
+    return 1 + sum(Object.values(value).map((member) => 3 + fieldsOf(member)));
+  }
+  return 1;
+}
+
+const sum = (counts: readonly number[]) => counts.reduce((all, each) => all + each, 0);
+
+test("a message has the fields that it has, those of messages within it counted", () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 5, noUnicodeString: false }), (output) => {
+      const request = { contractId: "ct", output: fromJson(ValueSchema, output as JsonValue) };
+      const bytes = toBinary(CheckOutputRequestSchema, create(CheckOutputRequestSchema, request));
+      const count = 2 + fieldsOf(output as JsonValue);
+      expect(hasMoreFields(CheckOutputRequestSchema, bytes, count)).toBe(false);
+      expect(hasMoreFields(CheckOutputRequestSchema, bytes, count - 1)).toBe(true);
+    }),
+  );
+});
+
+test("any bytes are read to an end", () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+      expect(hasMoreFields(CheckOutputRequestSchema, bytes, bytes.length)).toBeTypeOf("boolean");
+    }),
+  );
+});
+
+/** A list of empty values within the request's `output`. */
+const items = Buffer.alloc(2000, Buffer.of(0x0a, 0));
+const varint = (length: number) => Buffer.of((length & 0x7f) | 0x80, length >>> 7);
+
+test.each<[what: string, bytes: Uint8Array]>([
+  ["as it should be", Buffer.concat([Buffer.of(0x12), varint(2003), Buffer.of(0x32), varint(2000), items])],
+  ["in a message that says it is shorter", Buffer.concat([Buffer.of(0x12, 3, 0x32), varint(2000), items])],
+  [
+    "in a message that says it is longer",
+    Buffer.concat([Buffer.of(0x12), varint(9000), Buffer.of(0x32), varint(8000), items]),
+  ],
+  ["of fields that nobody knows", Buffer.alloc(2000, Buffer.of(0x78, 0))],
+])("a thousand items %s are counted", (_, bytes) => {
+  expect(hasMoreFields(CheckOutputRequestSchema, bytes, 900)).toBe(true);
+});
+
+test("what is nested too deep is too much", () => {
+  let bytes = Buffer.of(0x0a, 0);
+  for (let i = 0; i < 111; i++) {
+    const length = i % 2 === 0 ? Buffer.of(0x32) : Buffer.of(0x0a);
+    bytes = Buffer.concat([
+      length,
+      bytes.length < 128 ? Buffer.of(bytes.length) : varint(bytes.length),
+      bytes,
+    ]);
+  }
+  expect(hasMoreFields(ValueSchema, bytes, 100_000)).toBe(true);
+});
+
+test("of JSON, values and members are counted, and nothing within texts", () => {
+  const count = (text: string, max: number) => hasMoreJsonValues(Buffer.from(text), max);
+  expect(count('{"a":[1,2]}', 8)).toBe(false);
+  expect(count('{"a":[1,2]}', 7)).toBe(true);
+  expect(count('{"a":",,,,[[[[\\",,,,::::"}', 4)).toBe(false);
+  const long = toJsonString(
+    ValueSchema,
+    fromJson(
+      ValueSchema,
+      Array.from({ length: 1000 }, () => ({})),
+    ),
+  );
+  expect(count(long, 3000)).toBe(true);
+});
