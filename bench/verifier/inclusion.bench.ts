@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { systemClock } from "@depute/core";
+import { canonicalJson, systemClock } from "@depute/core";
 import {
   foldNodes,
   leafHash,
@@ -71,7 +71,9 @@ const benchmarks: Benchmarks = async () => {
           async measure() {
             const start = performance.now();
             await store.write(async (tx) => {
-              for (let i = 0; i < 128; i++) await log.append(tx, "attestation", { i, start });
+              for (let i = 0; i < 128; i++) {
+                await log.append(tx, "attestation", canonicalJson({ i, start }));
+              }
             });
             return (performance.now() - start) / 128;
           },

@@ -1,14 +1,11 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { attestationNotFound } from "./attestations.ts";
+import type { Breath } from "./breath.ts";
 import { TREE_LIMITS } from "./rules/attestation-tree.ts";
 import type { Attestation } from "./rules/documents.ts";
 import { getAttestations } from "./store/attestations.ts";
 import type { StoredDocument } from "./store/documents.ts";
 import type { Verifier } from "./verifier.ts";
-
-/** How long other work may wait for this, in milliseconds; what comes between two looks at the clock is added to it. */
-const TURN_MS = 4;
 
 /** Attestations that are read at once. */
 const BATCH = 50;
@@ -18,19 +15,6 @@ export interface CollectedNode {
   storeTime: number;
   /** Steps from the root by the shortest way. */
   depth: number;
-}
-
-/** Lets other work go first whenever this has taken its turn. */
-export type Breath = () => Promise<void>;
-
-/** One for all that a request does, or each of its parts would take a turn without a look at the others. */
-export function createBreath(): Breath {
-  let until = performance.now() + TURN_MS;
-  return async () => {
-    if (performance.now() < until) return;
-    await nextTurn();
-    until = performance.now() + TURN_MS;
-  };
 }
 
 /**

@@ -37,7 +37,7 @@ export async function saveAttestation(
   }
   const missing = await firstMissing(tx, attestation.childAttestations);
   if (missing !== undefined) throw attestationNotFound(missing);
-  const logIndex = await log.append(tx, "attestation", attestation);
+  const logIndex = await log.append(tx, "attestation", wanted.document);
   await insertAttestation(tx, wanted, attestation, logIndex);
   return wanted;
 }

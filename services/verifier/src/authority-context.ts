@@ -4,7 +4,8 @@ import type { DelegationRecord } from "@depute/contracts/depute/tokens/v1/delega
 import { DeputeError, ErrorReason, fromTimestamp } from "@depute/core";
 import { parseToken, type RevocationView, revocationIds, type SerializedDCT, SJT_FORMAT } from "@depute/dct";
 import { fromConnectError, ownOptions } from "@depute/service";
-import type { Breath, CollectedNode } from "./attestation-tree.ts";
+import type { CollectedNode } from "./attestation-tree.ts";
+import type { Breath } from "./breath.ts";
 import { CURSOR } from "./revocation-follower.ts";
 import { type AuthorityContext, type RecordedDelegation, speaksForItself } from "./rules/signer-authority.ts";
 import { readCursor } from "./store/cursors.ts";

@@ -10,6 +10,7 @@ import {
   verifyObject,
 } from "@depute/dct";
 import { decode, encode, WireEncodeError } from "@depute/wire";
+import { type Breath, createBreath } from "./breath.ts";
 import { MAX_OUTPUT_BYTES } from "./rules/attestation-validation.ts";
 import type { StoredDocument } from "./store/documents.ts";
 
@@ -46,18 +47,20 @@ export function toMessage<K extends DocumentKind>(kind: K, document: unknown): M
 }
 
 /**
- * A document as it is stored, if its signature is its signer's.
+ * A document as it is stored, if its signature is its signer's. A large one takes a few steps, between which others go.
  *
  * @param now milliseconds since the Unix epoch
  * @throws DeputeError SIGNATURE_INVALID, INVALID_REQUEST, LIMIT_EXCEEDED
  */
-export function toStored<K extends DocumentKind>(
+export async function toStored<K extends DocumentKind>(
   engine: CryptoEngine,
   kind: K,
   document: SignedObjects[K],
   now: number,
-): StoredDocument {
+  breathe: Breath = createBreath(),
+): Promise<StoredDocument> {
   const verified = verifyObject(engine, kind, document);
+  await breathe();
   if (!verified.ok) {
     const { problem, detail } = verified.refusal;
     if (problem === "malformed") throw invalid(kind, detail);
@@ -72,6 +75,7 @@ export function toStored<K extends DocumentKind>(
       metadata: { limit: `${kind}_bytes`, max: String(MAX_BYTES[kind]) },
     });
   }
+  await breathe();
   const digest = encodeBase64Url(objectSigningInput(engine, document));
   return { id: document.id, digest, document: text, storeTime: now };
 }

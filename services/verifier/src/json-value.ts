@@ -26,6 +26,25 @@ export function readValue(message: Value, field: string, maxBytes: number = MAX_
   return { value, text };
 }
 
+/**
+ * The text of what a request brings as a value or as JSON text; undefined when it brings neither. The text is read by
+ * nobody yet.
+ *
+ * @throws DeputeError INVALID_REQUEST for both, LIMIT_EXCEEDED
+ */
+export function readText(message: Value | undefined, text: string, field: string): string | undefined {
+  if (message !== undefined && text !== "") throw invalid(`${field}_json`, `there is a ${field} as well`);
+  if (text !== "") return text;
+  return message === undefined ? undefined : readValue(message, field).text;
+}
+
+/** @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED */
+export function needText(message: Value | undefined, text: string, field: string): string {
+  const read = readText(message, text, field);
+  if (read === undefined) throw invalid(field, "is needed");
+  return read;
+}
+
 /** @throws DeputeError LIMIT_EXCEEDED */
 export function assertOutputSize(text: string, field: string, maxBytes: number = MAX_OUTPUT_BYTES): void {
   if (Buffer.byteLength(text) <= maxBytes) return;

@@ -1,5 +1,4 @@
 import type { Store } from "@depute/store";
-import type { Attestation } from "./rules/documents.ts";
 import { setLogIndex, unlogged } from "./store/attestations.ts";
 import type { TransparencyLog } from "./transparency-log.ts";
 
@@ -12,7 +11,7 @@ export async function appendUnlogged(store: Store, log: TransparencyLog): Promis
     more = await store.write(async (tx) => {
       const rows = await unlogged(tx, BATCH);
       for (const { id, document } of rows) {
-        await setLogIndex(tx, id, await log.append(tx, "attestation", JSON.parse(document) as Attestation));
+        await setLogIndex(tx, id, await log.append(tx, "attestation", document));
       }
       return rows.length === BATCH;
     });

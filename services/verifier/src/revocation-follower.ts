@@ -1,7 +1,7 @@
 import type { Client } from "@connectrpc/connect";
 import { RevocationEntrySchema } from "@depute/contracts/delegateos/v0/revocation_pb";
 import type { Revocation, RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
-import { fromTimestamp, type Timers } from "@depute/core";
+import { canonicalJson, fromTimestamp, type Timers } from "@depute/core";
 import { type Logger, ownHeaders, StreamFollower } from "@depute/service";
 import type { Store } from "@depute/store";
 import { encode } from "@depute/wire";
@@ -61,7 +61,7 @@ export class RevocationFollower {
     const { store, log } = this.#options;
     await store.write(async (tx) => {
       if (entry !== undefined) {
-        await log.append(tx, "revocation", encode(RevocationEntrySchema, entry));
+        await log.append(tx, "revocation", canonicalJson(encode(RevocationEntrySchema, entry)));
         const { revocationId, revokedBy } = entry;
         await insertRevocation(tx, {
           revocationId,

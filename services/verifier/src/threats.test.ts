@@ -1,7 +1,9 @@
+import { createHash } from "node:crypto";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { toMessage } from "./documents.ts";
 import type { VerificationSpec } from "./rules/documents.ts";
-import { check, signedContract } from "./testing/contracts.ts";
+import { check, hashedOutput, signedCompletion, signedContract } from "./testing/contracts.ts";
 import { doublingSchema, SLOW_VALUE } from "./testing/hostile.ts";
 import { message, type Platform, refusal, startPlatform, value } from "./testing/platform.ts";
 
@@ -85,8 +87,8 @@ test("V2: one thousand properties within the caps do not hold the event loop", a
 
 test("V2: many unequal objects in a list of unique ones end at the deadline", async () => {
   const { id: contractId } = await platform.agree({ outputSchema: { type: "array", uniqueItems: true } });
-  const output = value(Array.from({ length: 60_000 }, (_, i) => ({ i })));
-  expect(await refusal(platform.verification.checkOutput({ contractId, output }))).toMatchObject({
+  const outputJson = JSON.stringify(Array.from({ length: 60_000 }, (_, i) => ({ i })));
+  expect(await refusal(platform.verification.checkOutput({ contractId, outputJson }))).toMatchObject({
     reason: "CHECK_TIMEOUT",
   });
 });
@@ -226,4 +228,47 @@ test("V5: an output over 1 MiB is refused before anything is done with it", asyn
   ).toMatchObject(limit);
   const fits = value("x".repeat(1024 * 1024 - 2));
   expect((await platform.verification.checkOutput({ contractId, output: fits })).result?.passed).toBe(true);
+});
+
+test("V5: what holds many values is refused as a message, and read as text where it is judged", async () => {
+  const { id: contractId } = await platform.agree({ outputSchema: true });
+  const many = Array.from({ length: 100_000 }, (_, i) => ({ i }));
+  const refused = { reason: "LIMIT_EXCEEDED", metadata: { limit: "fields" } };
+  const { verification, attestations, results } = platform;
+  expect(await refusal(verification.checkOutput({ contractId, output: value(many) }))).toMatchObject(refused);
+  const held = signedCompletion(contractId, {
+    result: { success: true, output: many, costMicrocents: 1, durationMs: 1 },
+  });
+  const attestation = toMessage("attestation", held);
+  expect(await refusal(attestations.recordAttestation({ attestation }))).toMatchObject(refused);
+  expect(await refusal(attestations.getAttestation({ id: held.id }))).toMatchObject({
+    reason: "ATTESTATION_NOT_FOUND",
+  });
+
+  const outputJson = JSON.stringify(many)
+    .slice(0, 900_000)
+    .replace(/,[^,]*$/, "]");
+  expect((await verification.checkOutput({ contractId, outputJson })).result?.passed).toBe(true);
+  const work = { requestId: "text", contractId, delegationId: "del_0123456789ab", outputJson };
+  const { attestation: signed } = await attestations.attestOutput(work);
+  const outputHash = hashedOutput(JSON.parse(outputJson));
+  expect(signed?.result).toMatchObject({ success: true, outputHash });
+  const id = signed?.id ?? "";
+  const subject = { case: "id", value: id } as const;
+  expect((await attestations.verifyAttestation({ subject, outputJson })).valid).toBe(true);
+  expect((await attestations.verifyAttestationTree({ id, outputJson })).valid).toBe(true);
+  const { hash } = await results.checkResultHash({ resultJson: outputJson });
+  expect(hash).toBe(`sha256:${createHash("sha256").update(outputJson).digest("hex")}`);
+  const schema = value({ type: "array", maxItems: 2 });
+  expect((await verification.checkSchema({ schema, valueJson: outputJson })).violations).toHaveLength(1);
+});
+
+test.each(["", "both"])("V5: an output comes in one of its forms: %j", async (both) => {
+  const { id: contractId } = await platform.agree({ outputSchema: true });
+  const work = { requestId: "forms", contractId, delegationId: "del_0123456789ab" };
+  const given = both === "" ? {} : { output: value(1), outputJson: "1" };
+  expect(await refusal(platform.attestations.attestOutput({ ...work, ...given }))).toMatchObject({
+    reason: "INVALID_REQUEST",
+    fields: [both === "" ? "output" : "output_json"],
+  });
 });

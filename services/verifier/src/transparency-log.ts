@@ -2,7 +2,6 @@ import { type Clock, DeputeError, ErrorReason } from "@depute/core";
 import type { CryptoEngine, Keypair } from "@depute/dct";
 import {
   consistencyRanges,
-  documentDigest,
   foldNodes,
   inclusionRanges,
   type LeafRange,
@@ -49,10 +48,14 @@ export class TransparencyLog {
     this.#clock = clock;
   }
 
-  /** Appends a signed document, once. Gives its place in the log, from 0. */
-  async append(tx: WriteTx, kind: LogEntryKind, document: unknown): Promise<number> {
+  /**
+   * Appends a signed document, once. Gives its place in the log, from 0.
+   *
+   * @param canonical the document's canonical JSON, of which the leaf holds the digest
+   */
+  async append(tx: WriteTx, kind: LogEntryKind, canonical: string): Promise<number> {
     const { sha256 } = this.#engine;
-    const digest = documentDigest(sha256, document);
+    const digest = sha256(Buffer.from(canonical));
     const known = await findLogRow(tx, digest, kind);
     if (known !== undefined) return known.index;
     const state = await readLogState(tx);

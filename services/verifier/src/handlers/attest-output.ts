@@ -11,7 +11,7 @@ import { mayActFor } from "@depute/service";
 import { attestationNotFound, canonicalOutput, readAttestation, saveAttestation } from "../attestations.ts";
 import type { KnownContract } from "../contract-book.ts";
 import { toMessage, toStored } from "../documents.ts";
-import { readValue } from "../json-value.ts";
+import { needText } from "../json-value.ts";
 import { byOf, judgeOutput, payingTokenOf } from "../judging.ts";
 import type { CheckResult } from "../rules/check-result.ts";
 import type { Attestation } from "../rules/documents.ts";
@@ -31,12 +31,11 @@ export async function attestOutput(
 ): Promise<AttestOutputResponse> {
   const { store } = verifier;
   const identity = await verifier.authority.identify(context);
-  if (request.output === undefined) throw invalid("output", "is needed");
-  const output = readValue(request.output, "output");
+  const output = needText(request.output, request.outputJson, "output");
   const children = request.childAttestations;
   if (new Set(children).size !== children.length) throw invalid("child_attestations", "names one twice");
   const by = { identity, signal: context.signal };
-  const { hash } = await canonicalOutput(verifier, output.text, byOf(by));
+  const { hash } = await canonicalOutput(verifier, output, byOf(by));
   const key: RequestKey = {
     caller: identity.principal,
     requestId: request.requestId,
@@ -50,7 +49,7 @@ export async function attestOutput(
   if (missing !== undefined) throw attestationNotFound(missing);
 
   const payingToken = payingTokenOf(request.payingToken, context);
-  const subject = { known, output: output.text, outputHash: hash, payingToken, ...by };
+  const subject = { known, output: output, outputHash: hash, payingToken, ...by };
   const { result, reviewId } = await judgeOutput(verifier, subject);
   if (result === undefined) {
     throw new DeputeError(ErrorReason.REVIEW_PENDING, "a person decides first", {
@@ -58,7 +57,7 @@ export async function attestOutput(
     });
   }
   const attestation = sign(verifier, request, known, hash, result);
-  const wanted = toStored(verifier.engine, "attestation", attestation, verifier.clock.now());
+  const wanted = await toStored(verifier.engine, "attestation", attestation, verifier.clock.now());
   const stored = await store.write(async (tx) => {
     const meanwhile = await answeredBefore(tx, key);
     if (meanwhile !== undefined) return meanwhile;

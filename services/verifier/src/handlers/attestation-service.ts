@@ -13,6 +13,7 @@ import { decodePageToken, encodePageToken, formatTime, invalid, pageSize, toTime
 import { newId, objectSigningInput } from "@depute/dct";
 import { assertValid } from "@depute/service";
 import { readAttestation, saveAttestation } from "../attestations.ts";
+import { createBreath } from "../breath.ts";
 import { toDocument, toMessage, toStored } from "../documents.ts";
 import { validateAttestation } from "../rules/attestation-validation.ts";
 import { listAttestations } from "../store/attestations.ts";
@@ -37,7 +38,9 @@ export function attestationService(verifier: Verifier): ServiceImpl<typeof Attes
       await authority.identify(context);
       const message = complete(request.attestation, clock.now());
       const attestation = toDocument("attestation", message);
+      const breathe = createBreath();
       validateAttestation(attestation, clock.now(), engine);
+      await breathe();
       return { attestation: { ...message, signature: "" }, digest: objectSigningInput(engine, attestation) };
     },
 
@@ -45,13 +48,18 @@ export function attestationService(verifier: Verifier): ServiceImpl<typeof Attes
     async recordAttestation({ attestation: message }: RecordAttestationRequest, context: HandlerContext) {
       await authority.identify(context);
       if (message === undefined) throw invalid("attestation", "is needed");
+      const breathe = createBreath();
       const attestation = toDocument("attestation", message);
+      await breathe();
       validateAttestation(attestation, clock.now(), engine);
-      const wanted = toStored(engine, "attestation", attestation, clock.now());
+      await breathe();
+      const wanted = await toStored(engine, "attestation", attestation, clock.now(), breathe);
       await verifier.contracts.get(attestation.contractId);
       const stored = await store.write((tx) => saveAttestation(tx, verifier.log, wanted, attestation));
+      await breathe();
+      const isTheSame = stored.document === wanted.document;
       return {
-        attestation: toMessage("attestation", JSON.parse(stored.document)),
+        attestation: isTheSame ? message : toMessage("attestation", JSON.parse(stored.document)),
         recordTime: toTimestamp(stored.storeTime),
       };
     },

@@ -56,7 +56,7 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
       const identity = await authority.identify(context);
       if (message === undefined) throw invalid("contract", "is needed");
       const contract = toDocument("contract", message);
-      const stored = toStored(engine, "contract", contract, clock.now());
+      const stored = await toStored(engine, "contract", contract, clock.now());
       const known = await store.read((tx) => getContract(tx, contract.id));
       if (known !== undefined) return answer(theSame(known, stored));
       await assertUsable(contract, byOf({ identity, signal: context.signal }));

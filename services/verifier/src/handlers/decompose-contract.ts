@@ -16,6 +16,7 @@ import {
   pageSize,
 } from "@depute/core";
 import { type Identity, mayActFor, ownOptions, tokenDenied } from "@depute/service";
+import { createBreath } from "../breath.ts";
 import { toDocument, toStored } from "../documents.ts";
 import { byOf } from "../judging.ts";
 import { validateContract } from "../rules/contract-validation.ts";
@@ -52,7 +53,11 @@ export async function decomposeContract(
   });
   const mode = request.mode === DecompositionMode.SEQUENTIAL ? "sequential" : "parallel";
   const plan: Plan = { parent, mode, parts };
-  const documents = parts.map(({ contract }) => toStored(engine, "contract", contract, clock.now()));
+  const breathe = createBreath();
+  const documents: StoredDocument[] = [];
+  for (const { contract } of parts) {
+    documents.push(await toStored(engine, "contract", contract, clock.now(), breathe));
+  }
   const identity = await assertMayDecompose(verifier, plan, request, context);
   const dependencies = validatePlan(plan);
   for (const [i, { contract }] of parts.entries()) {

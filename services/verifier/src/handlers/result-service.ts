@@ -17,7 +17,9 @@ import {
 } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { CanonicalError, canonicalJson, DeputeError, ErrorReason, invalid, toTimestamp } from "@depute/core";
 import { decode, encode, WireEncodeError } from "@depute/wire";
-import { readValue } from "../json-value.ts";
+import type { By } from "../checker/checker.ts";
+import { needText } from "../json-value.ts";
+import { byOf } from "../judging.ts";
 import {
   ARTIFACT_URN,
   type ArtifactVerdict,
@@ -50,7 +52,7 @@ const VERDICTS: Record<ArtifactVerdict, Verdict> = {
 
 /** ResultService (Agenta verification_result; NEKTE verify). */
 export function resultService(verifier: Verifier): ServiceImpl<typeof ResultService> {
-  const { store, engine, clock, authority, log } = verifier;
+  const { store, engine, clock, authority, log, checker } = verifier;
 
   async function judged(pieces: readonly { piece: EvidencePiece; field: string }[]): Promise<JudgedPiece[]> {
     const digests = storedDigests(pieces.map(({ piece }) => piece));
@@ -63,6 +65,15 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
       const verdict = judgeArtifact(engine.sha256, piece, (digest) => stored.has(digest), field);
       return { ...piece, verdict };
     });
+  }
+
+  async function hashOf(text: string, by: By): Promise<string> {
+    try {
+      return digestOf(engine.sha256, Buffer.from(await checker.canonical(text, by)));
+    } catch (error) {
+      if (error instanceof CanonicalError) throw invalid("result", error.message);
+      throw error;
+    }
   }
 
   return {
@@ -138,7 +149,7 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
           final: result.decision === Decision.INCONCLUSIVE ? 0 : 1,
           digest,
           document: document.text,
-          logIndex: await log.append(tx, "verification_result", document.json),
+          logIndex: await log.append(tx, "verification_result", document.text),
           recordTime: clock.now(),
         };
         await insertResult(tx, added);
@@ -157,10 +168,11 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
       return { results: rows.map(({ document }) => fromDocument(document)) };
     },
 
-    async checkResultHash({ result, resultHash: given }: CheckResultHashRequest, context: HandlerContext) {
-      await authority.identify(context);
-      if (result === undefined) throw invalid("result", "is needed");
-      const hash = hashOf(engine.sha256, readValue(result, "result").value);
+    async checkResultHash(request: CheckResultHashRequest, context: HandlerContext) {
+      const identity = await authority.identify(context);
+      const text = needText(request.result, request.resultJson, "result");
+      const hash = await hashOf(text, byOf({ identity, signal: context.signal }));
+      const { resultHash: given } = request;
       return { hash, matches: given !== "" && hashMatches(hash, given) };
     },
   };
@@ -168,15 +180,6 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
 
 function toChecked({ artifactType, uri, verdict }: JudgedPiece) {
   return { artifactType, uri: uri.slice(0, 256).toWellFormed(), verdict: VERDICTS[verdict] };
-}
-
-function hashOf(sha256: (data: Uint8Array) => Uint8Array, value: unknown): string {
-  try {
-    return resultHash(sha256, value);
-  } catch (error) {
-    if (error instanceof CanonicalError) throw invalid("result", error.message);
-    throw error;
-  }
 }
 
 /** The result's JSON, as Agenta has it and as it stands in the log. */

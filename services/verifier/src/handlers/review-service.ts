@@ -25,7 +25,7 @@ import {
   pageSize,
   toTimestamp,
 } from "@depute/core";
-import { follow, type Identity, mayActFor } from "@depute/service";
+import { countJsonValues, follow, type Identity, mayActFor } from "@depute/service";
 import { readValue } from "../json-value.ts";
 import { REVIEW_TOPIC, reviewNotFound } from "../reviews.ts";
 import {
@@ -113,7 +113,7 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
           review: {
             ...toMessage(review, clock.now()),
             inquiries: (await listInquiries(tx, id)).map(inquiryMessage),
-            ...(content !== undefined && { content: fromJsonString(ValueSchema, content) }),
+            ...(content !== undefined && contentMessage(content)),
           },
         };
       });
@@ -216,6 +216,14 @@ function referenceOf(message: ContentReferenceMessage | undefined): ContentRefer
   if (message === undefined) return undefined;
   const { uri, digest, mediaType } = message;
   return { uri, digest, mediaType };
+}
+
+/** What holds more values goes as text, which takes no time to write. */
+const MAX_CONTENT_VALUES = 4096;
+
+function contentMessage(content: string) {
+  const isLarge = countJsonValues(Buffer.from(content), MAX_CONTENT_VALUES) > MAX_CONTENT_VALUES;
+  return isLarge ? { contentJson: content } : { content: fromJsonString(ValueSchema, content) };
 }
 
 function inquiryMessage({ createTime, answerTime, ...inquiry }: Inquiry) {

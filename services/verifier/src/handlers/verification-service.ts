@@ -9,7 +9,7 @@ import {
 import { CanonicalError, canonicalJson, invalid } from "@depute/core";
 import { canonicalOutput } from "../attestations.ts";
 import { SCHEMA_LIMITS } from "../checker/schema-limits.ts";
-import { readValue } from "../json-value.ts";
+import { needText, readText, readValue } from "../json-value.ts";
 import { byOf, judgeOutput, payingTokenOf } from "../judging.ts";
 import type { VerificationSpec } from "../rules/documents.ts";
 import { isDeterministic } from "../rules/methods.ts";
@@ -29,7 +29,7 @@ export function verificationService(verifier: Verifier): ServiceImpl<typeof Veri
   return {
     async checkOutput(request: CheckOutputRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
-      const text = outputText(request);
+      const text = needText(request.output, request.outputJson, "output");
       const known = await contracts.get(request.contractId);
       const { verification } = known.contract;
       const by = { identity, signal: context.signal };
@@ -48,7 +48,7 @@ export function verificationService(verifier: Verifier): ServiceImpl<typeof Veri
       const identity = await authority.identify(context);
       if (request.schema === undefined) throw invalid("schema", "is needed");
       const schema = readValue(request.schema, "schema", SCHEMA_LIMITS.bytes);
-      const value = request.value === undefined ? undefined : readValue(request.value, "value").text;
+      const value = readText(request.value, request.valueJson, "value");
       const dialect = request.dialect === SchemaDialect.SCHEMA_DIALECT_DRAFT_07 ? "draft-07" : "2020-12";
       return {
         violations: await checker.validate(
@@ -60,14 +60,6 @@ export function verificationService(verifier: Verifier): ServiceImpl<typeof Veri
       };
     },
   };
-}
-
-/** @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED */
-function outputText({ output, outputJson }: CheckOutputRequest): string {
-  if (output !== undefined && outputJson !== "") throw invalid("output_json", "there is an output as well");
-  if (outputJson !== "") return outputJson;
-  if (output === undefined) throw invalid("output", "is needed");
-  return readValue(output, "output").text;
 }
 
 function canonicalSchema(value: unknown): string {

@@ -5,11 +5,12 @@ import {
   type VerifyAttestationTreeRequest,
 } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { verifyObject } from "@depute/dct";
-import { type CollectedNode, collectTree, createBreath } from "../attestation-tree.ts";
+import { type CollectedNode, collectTree } from "../attestation-tree.ts";
 import { canonicalOutput } from "../attestations.ts";
 import { loadAuthority } from "../authority-context.ts";
+import { createBreath } from "../breath.ts";
 import type { By } from "../checker/checker.ts";
-import { readValue } from "../json-value.ts";
+import { readText } from "../json-value.ts";
 import { byOf } from "../judging.ts";
 import { outputFault } from "../rules/attestation-findings.ts";
 import {
@@ -54,13 +55,13 @@ export async function verifyAttestationTree(
 ) {
   const identity = await verifier.authority.identify(context);
   const by = byOf({ identity, signal: context.signal });
-  const rootOutput = request.output === undefined ? undefined : readValue(request.output, "output").value;
+  const rootOutput = readText(request.output, request.outputJson, "output");
   const breathe = createBreath();
   const nodes = await collectTree(verifier, request.id, breathe);
   const known = await loadAuthority(verifier, nodes, request.tokens, context, breathe);
   const vouched = vouchedFor(verifier, nodes);
   const totals = totalsOf(nodes);
-  const verifyNode = async ({ attestation, storeTime, depth }: CollectedNode, given: unknown) => {
+  const verifyNode = async ({ attestation, storeTime, depth }: CollectedNode, given: string | undefined) => {
     const { contract, judgement } = await verifier.contracts.get(attestation.contractId);
     const budget = contract.constraints.maxBudgetMicrocents;
     const total = totals.get(attestation.id) ?? 0n;
@@ -121,11 +122,12 @@ async function outputFindings(
   verifier: Verifier,
   by: By,
   attestation: Attestation,
-  given: unknown,
+  given: string | undefined,
   vouched: Vouched,
   judge: (output: string) => Promise<{ passed: boolean; details?: string }> | undefined,
 ): Promise<TreeFinding[]> {
-  const { output = given, outputHash } = attestation.result;
+  const { output: own, outputHash } = attestation.result;
+  const output = own === undefined ? given : JSON.stringify(own);
   if (output === undefined) {
     if (outputHash === undefined) {
       const nothing = "the attestation holds neither an output nor its hash";
@@ -141,7 +143,7 @@ async function outputFindings(
       : failed("verification", "the verifier judged that it fails");
     return [passed("output"), verdict];
   }
-  const held = await canonicalOutput(verifier, JSON.stringify(output), by);
+  const held = await canonicalOutput(verifier, output, by);
   const fault = outputFault({ held, hash: outputHash, given: undefined });
   if (fault !== undefined) return [failed("output", fault), failed("verification", fault)];
   const result = await judge(held.canonical);

@@ -12,7 +12,7 @@ import { canonicalOutput, readAttestation } from "../attestations.ts";
 import type { By } from "../checker/checker.ts";
 import { schemaJudgementOf } from "../contract-book.ts";
 import { toDocument, toMessage } from "../documents.ts";
-import { assertOutputSize, type JsonText, readValue } from "../json-value.ts";
+import { assertOutputSize, readText } from "../json-value.ts";
 import { byOf, judgeOutput, payingTokenOf } from "../judging.ts";
 import { findingsOf, outputFault, type Step } from "../rules/attestation-findings.ts";
 import type { CheckResult } from "../rules/check-result.ts";
@@ -35,7 +35,7 @@ export async function verifyAttestation(
   const { engine, checker } = verifier;
   const identity = await verifier.authority.identify(context);
   const attestation = await subjectOf(verifier, request);
-  const given = request.output === undefined ? undefined : readValue(request.output, "output");
+  const given = readText(request.output, request.outputJson, "output");
   const known = await verifier.contracts.get(attestation.contractId);
   const { contract } = known;
 
@@ -81,14 +81,14 @@ type FoundOutput =
 async function outputOf(
   verifier: Verifier,
   { result }: Attestation,
-  given: JsonText | undefined,
+  given: string | undefined,
   by: By,
 ): Promise<FoundOutput> {
   const field = "attestation.result.output";
   const text = result.output === undefined ? undefined : JSON.stringify(result.output);
   if (text !== undefined) assertOutputSize(text, field);
   const held = text === undefined ? undefined : await canonicalOutput(verifier, text, by, field);
-  const along = given === undefined ? undefined : await canonicalOutput(verifier, given.text, by);
+  const along = given === undefined ? undefined : await canonicalOutput(verifier, given, by);
   const fault = outputFault({ held, hash: result.outputHash, given: along });
   const output = held ?? along;
   return fault === undefined && output !== undefined

@@ -25,13 +25,14 @@ test.each<[schema: unknown, why: string]>([
   [{ type: "number", multipleOf: 0.1 }, "calculates"],
   [JSON.parse('{"type":"object","properties":{"__proto__":{}}}'), "names what objects understand otherwise"],
   [{ type: "object", required: ["__proto__"] }, "names what objects understand otherwise"],
+  [{ type: "object", required: [""] }, "names what is passed over elsewhere"],
   [{ type: "array", items: [{}] }, "is of a form that it has in one draft only"],
   [{ if: {}, else: {} }, "depends on another"],
 ])("%j is not judged at once: it %s", (schema) => {
   expect(readQuickSchema(schema)).toBeUndefined();
 });
 
-const name = fc.constantFrom("a", "b", "toString", "constructor", "");
+const name = fc.constantFrom("a", "b", "toString", "constructor");
 const scalar = fc.oneof(
   fc.constantFrom(null, true, false, 0, -0, 1, 1.5, -2, 1e300, "", "a", "ab", "𝄞", "\ud834", "𝄞a"),
   fc.string({ maxLength: 3 }),
@@ -80,7 +81,7 @@ test.each(["draft-07", "2020-12"] as const)("what fits here fits, and nothing el
         expect(fitsQuickly(quick, text)).toBe(compiled(JSON.parse(text)).length === 0);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: 1000 },
   );
 });
 

@@ -179,9 +179,9 @@ function readProperties(read: QuickSchema, value: unknown, depth: number): boole
   return true;
 }
 
-/** A name that means to every object what it says. */
+/** A name that means to every object what it says, and that no one passes over, as Ajv does the empty one. */
 function isPlain(name: string): boolean {
-  return name !== "__proto__";
+  return name !== "__proto__" && name !== "";
 }
 
 /** Counts down; at 0 walking ends. */

@@ -1,4 +1,5 @@
 import type { PagePosition } from "@depute/core";
+import { countJsonValues } from "@depute/service";
 import type { ReadTx, SqlValue } from "@depute/store";
 
 /** A signed document as it is kept: what was signed, in canonical JSON, is the truth. */
@@ -20,6 +21,9 @@ export interface Page {
 
 /** Characters of documents on a page, so that an answer stays below the 4 MiB that gRPC clients accept by default. */
 export const MAX_PAGE_CHARS = 2 * 1024 * 1024;
+
+/** JSON values and members on a page, so that it is written in a few milliseconds. */
+export const MAX_PAGE_VALUES = 16_384;
 
 interface Key {
   id: string;
@@ -43,12 +47,17 @@ export async function readPage(
   const keys = await tx.all<Key>(keysSql, params);
   const documents: StoredDocument[] = [];
   let chars = 0;
+  let values = 0;
   let last: Key | undefined;
   for (const key of keys.slice(0, size)) {
     chars += key.size;
     if (last !== undefined && chars > MAX_PAGE_CHARS) break;
     const document = await readOne(key.id);
-    if (document !== undefined) documents.push(document);
+    if (document !== undefined) {
+      values += countJsonValues(Buffer.from(document.document), MAX_PAGE_VALUES);
+      if (last !== undefined && values > MAX_PAGE_VALUES) break;
+      documents.push(document);
+    }
     last = key;
   }
   const more = last !== undefined && keys.at(-1) !== last;
