@@ -2,7 +2,7 @@ import type { DeputeError } from "@depute/core";
 import { describe, expect, it } from "vitest";
 import { checkEndpoints } from "./endpoints.ts";
 
-const ORIGINS = ["https://agents.example", "http://localhost:8080"];
+const ORIGINS = ["https://agents.example", "http://localhost:8080", "grpcs://agents.example"];
 
 describe("checkEndpoints", () => {
   it.each<[string, string | undefined, boolean]>([
@@ -10,6 +10,10 @@ describe("checkEndpoints", () => {
     ["an allowed origin", "https://agents.example/nekte?x=1", true],
     ["an allowed origin in another case", "HTTPS://AGENTS.example:443/", true],
     ["one with a port", "http://localhost:8080/", true],
+    ["gRPC over TLS", "grpcs://AGENTS.example:443/worker", true],
+    ["gRPC in the clear", "grpc://agents.example:443", false],
+    ["gRPC at another port", "grpcs://agents.example:8443", false],
+    ["gRPC with a name before the host", "grpcs://evil@agents.example", false],
     ["another scheme", "http://agents.example/", false],
     ["another port", "http://localhost:8081/", false],
     ["a host that begins like it", "https://agents.example.evil/", false],

@@ -36,8 +36,10 @@ export function checkEndpoints(endpoints: readonly Endpoint[], origins: readonly
   throw new DeputeError(ErrorReason.INVALID_REQUEST, summary, { violations });
 }
 
-/** The origin of a URL without credentials; undefined for what has none. */
+/** The origin of a URL without credentials; undefined for what has none. `grpc` and `grpcs` have origins as `http` and `https`. */
 export function originOf(url: string): string | undefined {
+  const [scheme] = /^grpc(?=s?:)/i.exec(url) ?? [];
+  if (scheme !== undefined) return originOf(`http${url.slice(scheme.length)}`)?.replace(/^http/, "grpc");
   if (!URL.canParse(url)) return undefined;
   const { origin, username, password } = new URL(url);
   return origin === "null" || username !== "" || password !== "" ? undefined : origin;
