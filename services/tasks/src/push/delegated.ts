@@ -112,10 +112,9 @@ export class Delegated {
           throw new WorkSuspension("");
         } else if (heard !== "suspended") return heard;
       }
-    } catch (thrown) {
-      open?.stop.abort();
-      throw thrown;
     } finally {
+      // What is kept goes on without this attempt.
+      if (this.#peer !== NO_PEER) open?.stop.abort();
       this.#peer.close();
     }
   }

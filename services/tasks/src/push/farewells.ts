@@ -3,7 +3,13 @@ import { TaskCancelRequestSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import type { Clock, Timers } from "@depute/core";
 import type { Logger } from "@depute/service";
 import type { Store } from "@depute/store";
-import { deleteRemote, dueCancels, type OwedCancel, postponeCancel } from "../store/remote-rows.ts";
+import {
+  deleteRemote,
+  dueCancels,
+  nextCancelMs,
+  type OwedCancel,
+  postponeCancel,
+} from "../store/remote-rows.ts";
 import type { PeerAt } from "./peers.ts";
 import { PeerFault, UNREACHABLE } from "./rules/refusal.ts";
 
@@ -32,6 +38,8 @@ export class Farewells {
   #cancelLook = () => {};
   #working: Promise<void> | undefined;
   #again = false;
+  /** When the next try is due, epoch milliseconds. */
+  #nextMs = 0;
 
   constructor(options: FarewellsOptions) {
     this.#options = options;
@@ -48,7 +56,8 @@ export class Farewells {
       this.#working = undefined;
       if (this.#again) return this.wake();
       if (this.#closing.signal.aborted) return;
-      this.#cancelLook = this.#options.timers.after(LOOK_MS, () => this.wake());
+      const waitMs = Math.min(Math.max(this.#nextMs - this.#options.clock.now(), 0), LOOK_MS);
+      this.#cancelLook = this.#options.timers.after(waitMs, () => this.wake());
     });
   }
 
@@ -61,11 +70,14 @@ export class Farewells {
   async #work(): Promise<void> {
     const { store, clock, log } = this.#options;
     this.#again = false;
+    this.#nextMs = Number.POSITIVE_INFINITY;
     try {
       for (;;) {
         const due = await store.read((tx) => dueCancels(tx, clock.now(), BATCH));
         await Promise.all(due.map((owed) => this.#tell(owed)));
-        if (due.length < BATCH || this.#closing.signal.aborted) return;
+        if (due.length === BATCH && !this.#closing.signal.aborted) continue;
+        this.#nextMs = (await store.read(nextCancelMs)) ?? Number.POSITIVE_INFINITY;
+        return;
       }
     } catch (err) {
       if (!this.#closing.signal.aborted) log.error({ err }, "endpoints could not be told of cancellations");

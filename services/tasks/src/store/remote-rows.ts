@@ -79,6 +79,14 @@ export async function dueCancels(tx: ReadTx, nowMs: number, limit: number): Prom
   return rows.map((row) => ({ ...toRemote(row), reason: row.reason, tries: row.tries }));
 }
 
+/** When the first cancellation is due, epoch milliseconds. */
+export async function nextCancelMs(tx: ReadTx): Promise<number | undefined> {
+  const row = await tx.get<{ owed_ms: number }>(
+    "SELECT owed_ms FROM push_remotes WHERE owed_ms IS NOT NULL ORDER BY owed_ms LIMIT 1",
+  );
+  return row?.owed_ms;
+}
+
 /** Tries a cancellation again at a later time. */
 export async function postponeCancel(tx: WriteTx, remoteId: string, atMs: number): Promise<void> {
   await tx.run("UPDATE push_remotes SET owed_ms = ?, tries = tries + 1 WHERE remote_id = ?", [
