@@ -8,7 +8,7 @@ import type { CapabilityFull } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, type FieldViolation, invalid, parseTime } from "@depute/core";
 import { checkContexts } from "./carry-contexts.ts";
 import type { Admitted } from "./create-task.ts";
-import { requireAllowed } from "./delegation-policy.ts";
+import { type MoreOfWork, requireAllowed, workOf } from "./delegation-policy.ts";
 import type { Dependencies } from "./dependencies.ts";
 import { sha256 } from "./digest.ts";
 import { checkValue, MAX_VALUE_BYTES } from "./rules/values.ts";
@@ -144,12 +144,14 @@ export async function admit(
   delegator: string,
   nowMs: number,
   options: CallOptions,
+  more?: MoreOfWork,
 ): Promise<Admitted> {
   const { agentId, agentPrincipal, capability, contract } = target;
   const contractDeadlineMs = contract && deadlineOf(contract, nowMs);
+  const work = workOf(draft, capability?.id ?? "", more);
   const [overseer, , token] = await Promise.all([
     resolveOverseer(dependencies, target, options),
-    requireAllowed(dependencies, delegator, agentId, draft.description, options),
+    requireAllowed(dependencies, delegator, agentId, draft.description, options, work),
     draft.workerToken === "" ? undefined : admitToken(dependencies, draft, target, options),
     capability?.inputSchema === undefined || capability.inputSchema.length === 0
       ? undefined

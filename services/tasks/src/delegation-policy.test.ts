@@ -1,3 +1,5 @@
+import { fromJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { as, type Bench, openBench } from "./testing/bench.ts";
 import { ALICE, BOB, type FakeAgent } from "./testing/fakes.ts";
@@ -73,4 +75,37 @@ test("what was created before is answered, whatever the manifest says now", asyn
   alices({ boss: { mayDelegateTo: [] } });
   const second = await bench.tasks.createTask(request, as(ALICE));
   expect(second.task?.id).toBe(first.task?.id);
+});
+
+test("a predicate that is not met, or cannot be decided, is told with why", async () => {
+  alices({ boss: { mayDelegateTo: ["worker"] } });
+  bench.fakes.predicateFailure = "field not found: depth";
+  expect(await refusal(create(ALICE))).toMatchObject({
+    reason: "CALLER_NOT_ALLOWED",
+    metadata: { decision: "predicate_failed", predicate_failure: "field not found: depth" },
+  });
+  bench.fakes.predicateFailure = "";
+  expect((await refusal(create(ALICE))).metadata).toEqual({
+    agent: "boss",
+    delegate: "worker",
+    decision: "predicate_not_met",
+  });
+});
+
+test("the registry is told of the work what predicates of manifests may ask", async () => {
+  alices({ boss: { mayDelegateTo: ["worker", "bob"] } });
+  const spend = { maxCostMicrocents: 700n, maxTokens: 80n };
+  const { task } = await create(ALICE, {
+    agentId: "",
+    capabilityId: "shout",
+    input: fromJson(ValueSchema, "a"),
+    priority: 7,
+    spend,
+  });
+  await create(ALICE, { parentTaskId: task?.id ?? "" });
+  expect(bench.fakes.works).toMatchObject([
+    { capabilityId: "shout", priority: 7, depth: 0, maxCostMicrocents: 700n, maxTokens: 80n },
+    { capabilityId: "", priority: 0, depth: 1, attachmentTypes: [] },
+  ]);
+  expect(bench.fakes.works[1]?.maxTokens).toBeUndefined();
 });

@@ -13,7 +13,11 @@ import { VerificationMethod } from "@depute/contracts/delegateos/v0/verification
 import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
-import { PolicyDecision, PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
+import {
+  type DelegatedWork,
+  PolicyDecision,
+  PolicyService,
+} from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import {
   RevocationSchema,
@@ -60,6 +64,10 @@ export class Fakes {
   ]);
   /** Why delegators said that their manifests allow what they do. */
   readonly justifications: string[] = [];
+  /** What the registry was told of the work, for predicates. */
+  readonly works: (DelegatedWork | undefined)[] = [];
+  /** The predicate of every rule is not met, or cannot be decided for this reason. */
+  predicateFailure: string | undefined;
   /** When the contract has to be fulfilled. */
   contractDeadlineMs = T0 + 600_000;
   /** What the contract's check says. */
@@ -125,11 +133,17 @@ export class Fakes {
         })),
       };
     });
-    router.rpc(PolicyService.method.checkDelegation, ({ fromAgentId, toAgentId, justification }) => {
+    router.rpc(PolicyService.method.checkDelegation, ({ fromAgentId, toAgentId, justification, task }) => {
       this.#present("registry");
       this.justifications.push(justification);
+      this.works.push(task);
       const isNamed = this.agents.get(fromAgentId)?.mayDelegateTo?.includes(toAgentId) === true;
       if (!isNamed) return { allowed: false, decision: PolicyDecision.NOT_ALLOWED };
+      if (this.predicateFailure !== undefined) {
+        const { PREDICATE_FAILED, PREDICATE_NOT_MET } = PolicyDecision;
+        const decision = this.predicateFailure === "" ? PREDICATE_NOT_MET : PREDICATE_FAILED;
+        return { allowed: false, decision, predicateFailure: this.predicateFailure };
+      }
       const allowed = justification.trim() !== "";
       return { allowed, decision: allowed ? PolicyDecision.ALLOWED : PolicyDecision.NO_JUSTIFICATION };
     });
