@@ -5,11 +5,16 @@ import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
 import type { Session } from "@depute/contracts/asp/v0/session_pb";
 import type { WatchSessionResponse } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import { DeputeError, ErrorReason, formatTime, invalid } from "@depute/core";
-import { forwardWireHeaders, refuseUpgrade, requestIdFrom, type UpgradeRoute } from "@depute/service";
+import {
+  forwardWireHeaders,
+  isOwnOrigin,
+  refuseUpgrade,
+  requestIdFrom,
+  type UpgradeRoute,
+} from "@depute/service";
 import { WebSocket, WebSocketServer } from "ws";
 import type { Clients } from "../../src/clients.ts";
 import type { WireDeps } from "../../src/json-rpc-route.ts";
-import { isOwnOrigin } from "../../src/origin.ts";
 import { toAspError } from "./errors.ts";
 import { type ClientFrame, frames, MAX_FRAME_BYTES, readFrame } from "./frames.ts";
 import { TrustWatch } from "./trust-watch.ts";

@@ -3,7 +3,7 @@ import { Refusal, UpstreamError } from "@depute/mcp";
 import { type HttpRequest, type HttpResponse, readBody, sendJson } from "@depute/service";
 import { parseJson } from "@depute/wire";
 import type { WireDeps } from "../../src/json-rpc-route.ts";
-import { type ErrorRow, JSON_RPC, OWN } from "../../src/own-codes.ts";
+import { type ErrorRow, JSON_RPC } from "../../src/own-codes.ts";
 import { sendWebResponse, toWebRequest } from "./http.ts";
 
 /** Made once: an error with a stack for every request that ends would cost more than most of the rest. */
@@ -22,8 +22,6 @@ export async function answerMcp(
   request: HttpRequest,
   response: HttpResponse,
 ): Promise<void> {
-  if (!isOwnOrigin(request.headers.origin, deps.publicUrl))
-    return refuse(response, 403, OWN.NOT_ALLOWED, "the origin is another host");
   let body: JsonValue | undefined;
   if (request.method === "POST") {
     const bytes = await readBody(request, deps.maxBodyBytes);
@@ -49,22 +47,6 @@ export async function answerMcp(
     }
     sendJson(response, 200, { jsonrpc: "2.0", id: idOf(body), error: errorOf(thrown) });
   }
-}
-
-const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
-
-/**
- * What a page of another site could be made to send does not count (MCP, Streamable HTTP). The host that the request names
- * says nothing: whoever owns a name can let it lead here.
- */
-function isOwnOrigin(origin: string | undefined, publicUrl: string): boolean {
-  if (origin === undefined) return true;
-  const [from, own] = [URL.parse(origin), new URL(publicUrl)];
-  if (from === null) return false;
-  return (
-    from.host === own.host ||
-    (LOOPBACK.has(from.hostname) && LOOPBACK.has(own.hostname) && from.port === own.port)
-  );
 }
 
 function errorOf(thrown: unknown): ErrorRow & { data: JsonValue } {

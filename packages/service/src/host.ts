@@ -26,6 +26,7 @@ import {
   type ServiceName,
 } from "./module.ts";
 import { operationsRoutes } from "./operations.ts";
+import { isOwnOrigin } from "./origin.ts";
 import { registerReflection } from "./reflection.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { type Server, startServer } from "./server.ts";
@@ -185,6 +186,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
           ...observeRoutes(instance.http ?? [], { metrics, tracing }),
           ...operationsRoutes(health, metrics),
         ],
+        isOwnOrigin: (origin) => isOwnOrigin(origin, publicUrlOf(module.name)),
         ...(instance.upgrades === undefined ? {} : { upgrades: instance.upgrades }),
         maxConnections,
         maxConcurrentStreams,

@@ -63,6 +63,12 @@ export function sendHeadersTooLong(request: HttpRequest, response: HttpResponse,
   sendRefusal(request, response, 431, refusal);
 }
 
+/** Answers a page of another site, which a browser lets send what it may not read. */
+export function sendForeignOrigin(request: HttpRequest, response: HttpResponse): void {
+  const refusal = new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "a page of another site may not call here");
+  sendRefusal(request, response, 403, refusal);
+}
+
 /** Refuses a request before it is known to be an RPC: a gRPC client gets a gRPC status, anybody else HTTP's and JSON. */
 function sendRefusal(
   request: HttpRequest,

@@ -4,7 +4,13 @@ import { type AddressInfo, createServer as createNetServer, isIP, type Socket } 
 import { Code } from "@connectrpc/connect";
 import type { Timers } from "@depute/core";
 import type { StreamHandler } from "./fast/fast-path.ts";
-import { sendHeadersTooLong, sendMethodNotAllowed, sendThrown, sendUnknownPath } from "./http-answers.ts";
+import {
+  sendForeignOrigin,
+  sendHeadersTooLong,
+  sendMethodNotAllowed,
+  sendThrown,
+  sendUnknownPath,
+} from "./http-answers.ts";
 import { createRouteTable, type HttpRequest, type HttpResponse, type HttpRoute } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
 import { REQUEST_ID_HEADER, requestIdFrom } from "./request-id.ts";
@@ -31,6 +37,8 @@ export interface ServerOptions {
   fast?: StreamHandler;
   routes: readonly HttpRoute[];
   upgrades?: readonly UpgradeRoute[];
+  /** Whether a request with this header `origin` may call; what a page sends may not, when absent. */
+  isOwnOrigin?: (origin: string | undefined) => boolean;
   maxConnections: number;
   maxConcurrentStreams: number;
   log: Logger;
@@ -54,7 +62,7 @@ export interface Server {
  * @throws what listening throws, e.g. EADDRINUSE
  */
 export async function startServer(options: ServerOptions): Promise<Server> {
-  const { host, port, maxConnections, maxConcurrentStreams, log, timers } = options;
+  const { host, port, maxConnections, maxConcurrentStreams, log, timers, isOwnOrigin = isNone } = options;
   const sockets = new Set<Socket>();
   const undecided = new Set<Socket>();
   const sessions = new Set<ServerHttp2Session>();
@@ -86,6 +94,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   http2.on("stream", (stream, headers, flags, rawHeaders) => {
     if (
       options.fast !== undefined &&
+      isOwnOrigin(headers.origin) &&
       bytesOf(rawHeaders) <= MAX_HEADER_BYTES &&
       options.fast(stream, headers)
     )
@@ -154,12 +163,14 @@ function stop(server: Http1Server | Http2Server): void {
 function createHandler({
   rpc,
   routes,
+  isOwnOrigin = isNone,
   log,
 }: ServerOptions): (request: HttpRequest, response: HttpResponse) => void {
   const find = createRouteTable(routes);
   return (request, response) => {
     const path = request.url?.split("?", 1)[0] ?? "";
     if (headersTooLong(request)) return sendHeadersTooLong(request, response, MAX_HEADER_BYTES);
+    if (!isOwnOrigin(request.headers.origin)) return sendForeignOrigin(request, response);
     if (rpc(request, response, path)) return;
     const match = find(request.method ?? "", path);
     if (match === undefined) return sendUnknownPath(request, response, path);
@@ -174,6 +185,10 @@ function createHandler({
       log[level]({ err: thrown, path, request_id: id }, "http");
     });
   };
+}
+
+function isNone(origin: string | undefined): boolean {
+  return origin === undefined;
 }
 
 /** HTTP/2's parser only advises its clients of the limit; HTTP/1.1's holds them to it. */
