@@ -28,8 +28,8 @@ export function fresh(name: string): string {
 }
 
 /** Seconds from now, as the protocol writes times. */
-export function inSeconds(seconds: number): string {
-  return new Date(Date.now() + seconds * 1000).toISOString();
+export function inSeconds(seconds: number, nowMs = Date.now()): string {
+  return new Date(nowMs + seconds * 1000).toISOString();
 }
 
 export function offerOf(change: JsonObject = {}): JsonObject {
