@@ -1,4 +1,4 @@
-import { fromJson } from "@bufbuild/protobuf";
+import { fromJson, toJsonString } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "@connectrpc/connect";
 import type { TaskContract } from "@depute/contracts/delegateos/v0/contract_pb";
@@ -226,6 +226,9 @@ export async function schemaViolations(
   options: CallOptions,
 ): Promise<FieldViolation[]> {
   const parsed = fromJson(ValueSchema, JSON.parse(new TextDecoder().decode(schema)));
-  const { violations } = await verification.checkSchema({ schema: parsed, value }, options);
+  const { violations } = await verification.checkSchema(
+    { schema: parsed, valueJson: toJsonString(ValueSchema, value) },
+    options,
+  );
   return violations.map(({ path, message }) => ({ field: `${field}${path}`, description: message }));
 }

@@ -1,3 +1,5 @@
+import { toJsonString } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "@connectrpc/connect";
 import type { Offer } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import type { TaskOutput } from "@depute/contracts/depute/tasks/v1/task_pb";
@@ -50,7 +52,10 @@ export function executionJudge({ tasks, results }: ExecutionsContext): ResultJud
     if (value?.kind.case !== "structValue") return "the result has to be an object";
     if (schema === undefined) return undefined;
     try {
-      const { violations } = await tasks.dependencies.verification.checkSchema({ schema, value }, options);
+      const { violations } = await tasks.dependencies.verification.checkSchema(
+        { schema, valueJson: toJsonString(ValueSchema, value) },
+        options,
+      );
       const [first] = violations;
       return first && `/result${first.path}: ${first.message}`;
     } catch (error) {

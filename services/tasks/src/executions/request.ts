@@ -220,9 +220,9 @@ async function inputRefusal(
 ): Promise<ExecutionError | undefined> {
   if (schema === undefined) return undefined;
   const mode = "schema_validation_failure";
-  const value = fromJson(ValueSchema, request.input ?? {});
+  const valueJson = JSON.stringify(request.input ?? {});
   try {
-    const { violations } = await tasks.dependencies.verification.checkSchema({ schema, value }, options);
+    const { violations } = await tasks.dependencies.verification.checkSchema({ schema, valueJson }, options);
     const [first] = violations;
     if (first === undefined) return undefined;
     const faults = violations.map(({ path, message }) => ({ path: `/input${path}`, message }));

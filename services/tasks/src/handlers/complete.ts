@@ -1,5 +1,5 @@
-import { create } from "@bufbuild/protobuf";
-import type { Value } from "@bufbuild/protobuf/wkt";
+import { create, toJsonString } from "@bufbuild/protobuf";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { CallOptions, HandlerContext } from "@connectrpc/connect";
 import {
   VerificationMethod,
@@ -127,7 +127,7 @@ async function verify(
   if (contractId === "") return undefined;
   try {
     const { method, result } = await dependencies.verification.checkOutput(
-      { contractId, output: full },
+      { contractId, outputJson: toJsonString(ValueSchema, full) },
       options,
     );
     return create(TaskVerificationSchema, {

@@ -235,10 +235,10 @@ export class Fakes {
         throw new DeputeError(ErrorReason.ATTESTATION_NOT_FOUND, "no such attestation");
       return { attestation: create(AttestationSchema, { id, ...known }) };
     });
-    router.rpc(VerificationService.method.checkSchema, ({ schema, value }) => {
+    router.rpc(VerificationService.method.checkSchema, ({ schema, valueJson }) => {
       this.#present("verifier");
       const { type } = toJson(ValueSchema, schema as never) as { type: string };
-      const given = value === undefined ? undefined : toJson(ValueSchema, value);
+      const given: unknown = valueJson === "" ? undefined : JSON.parse(valueJson);
       return { violations: typeof given === type ? [] : [{ path: "", message: `must be ${type}` }] };
     });
     router.rpc(VerificationService.method.checkOutput, async () => {
