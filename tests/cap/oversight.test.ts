@@ -305,3 +305,69 @@ describe("an error_response", () => {
     expect(await refused({ ...done, sender_id: "pm-1", completes_task: true })).toMatchObject({ code: 403 });
   });
 });
+
+describe("instances of an agent", () => {
+  test("work on parts in parallel, each with an inbox and a conversation of its own", async () => {
+    const [analyst, pm] = [cast.as("analyst-1"), cast.as("pm-1")];
+    for (const suffix of ["a", "b"])
+      await analyst.register(example("manifest-analyst-1"), `analyst-1:${suffix}`);
+    const s = script("I1");
+    await send(s.toPm);
+    await send({ ...s.toAnalyst, recipient_id: "analyst-1:a" });
+    await send({
+      ...s.toAnalyst,
+      task_id: "I1.2",
+      recipient_id: "analyst-1:b",
+      context_summary: "the other half",
+    });
+    const asked = {
+      ...s.followUp,
+      task_id: "I1.2",
+      sender_id: "analyst-1:b",
+      content: "which half?",
+      attachments: [],
+    };
+    expect(await analyst.send(asked)).toMatchObject({
+      status: 201,
+      body: { effect: "said", status: "running" },
+    });
+    const talk = async (id: string, task: string) =>
+      (await analyst.ask("GET", `/cap/tasks/${task}/conversations/${id}`)).body;
+    expect((await talk("analyst-1:b", "I1.2")).messages).toMatchObject([
+      { type: "delegation_notice", recipient_id: "analyst-1:b" },
+      { type: "message", content: "which half?" },
+    ]);
+    expect((await talk("analyst-1:a", "I1.1")).messages).toHaveLength(1);
+    expect((await talk("analyst-1:a", "I1.2")).messages).toEqual([]);
+    expect((await analyst.ask("GET", "/cap/inbox/analyst-1:a")).body.messages).toHaveLength(1);
+    expect((await pm.ask("GET", "/cap/tasks/I1.2/conversations/analyst-1:b")).status).toBe(403);
+    // Neither does the other's work.
+    const stolen = { ...asked, sender_id: "analyst-1:a", completes_task: true };
+    expect(await analyst.send(stolen)).toMatchObject({ status: 403, body: { metadata: { rule: "holder" } } });
+  });
+});
+
+describe("a rule with a predicate", () => {
+  test("is kept to beside its words", async () => {
+    const manifest = example("manifest-pm-1");
+    const rules = manifest.delegate_rules as Record<string, object>;
+    const pm = cast.as("pm-1");
+    await pm.register({
+      ...manifest,
+      delegate_rules: {
+        "analyst-1": {
+          ...rules["analyst-1"],
+          predicate: '"text_snippet" in task.attachments && task.depth < 3',
+        },
+      },
+    });
+    const s = script("P1");
+    await send(s.toPm);
+    expect(await refused({ ...s.toAnalyst, attachments: [] })).toMatchObject({
+      code: 422,
+      rule: "predicate_not_met",
+    });
+    expect(await send(s.toAnalyst)).toMatchObject({ effect: "delegated" });
+    await pm.register(manifest);
+  });
+});

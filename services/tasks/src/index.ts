@@ -183,6 +183,7 @@ export const tasks = defineService({
       plainApproval: settings.capPlainApproval,
       taskTimeoutMs: settings.capTaskTimeout,
       errorActions: settings.capErrorActions,
+      retentionMs: settings.tasksRetention,
     });
     const sessions = await openSessions(deps, settings.tasksPollInterval, context);
     return {
@@ -196,7 +197,7 @@ export const tasks = defineService({
         router.service(ArtifactService, artifactService(context));
       },
       async close() {
-        cap.close();
+        await cap.close();
         // Sessions first: the work that they delegate is a task.
         await Promise.all([sessions.close(), executions.close(), push.close()]);
         await close();

@@ -15,6 +15,7 @@ import { ownOptions } from "@depute/service";
 import type { WriteTx } from "@depute/store";
 import { admit, resolveTarget } from "../admission.ts";
 import { type Admitted, createTaskWithin } from "../create-task.ts";
+import { workOf } from "../delegation-policy.ts";
 import { draftDigest } from "../digest.ts";
 import { asCaller } from "../handlers/context.ts";
 import type { Viewer } from "../rules/visibility.ts";
@@ -25,17 +26,15 @@ import type { CapContext } from "./context.ts";
 import { participantNotFound } from "./participants.ts";
 import { post } from "./post.ts";
 import { insertParty, type StoredMessage } from "./rows.ts";
-import { wordsOf } from "./rules/message.ts";
+import { ATTACHMENTS, wordsOf } from "./rules/message.ts";
 import { type Intent, notAllowed, ruleNotMet } from "./rules/permit.ts";
-import { parentIdOf, rootIdOf } from "./rules/task-id.ts";
+import { depthOf, parentIdOf, rootIdOf } from "./rules/task-id.ts";
 import type { Sending } from "./send.ts";
 import { insertCapTask, readKnown } from "./task-rows.ts";
+import { SILENCE_MS } from "./worker.ts";
 
 /** Attempts of a task that was delegated by a message. */
 const MAX_ATTEMPTS = 3;
-
-/** How long an agent that works by messages may be silent: it writes when it has something to say. Milliseconds. */
-export const SILENCE_MS = 3_600_000;
 
 /** What is found out about a delegation before its transaction. */
 export interface PreparedDelegation {
@@ -62,14 +61,15 @@ export async function prepareDelegation(
   const options = ownOptions(context, clock);
   const { senderId, recipientId, contextSummary } = notice;
   const justification = Array.from(contextSummary).slice(0, MAX_JUSTIFICATION).join("");
+  const draft = draftOf(notice, settings.taskTimeoutMs);
+  const work = { depth: depthOf(notice.taskId), attachmentTypes: typesOf(notice) };
   const { decision } = await dependencies.policy.checkDelegation(
-    { fromAgentId: senderId, toAgentId: recipientId, justification },
+    { fromAgentId: senderId, toAgentId: recipientId, justification, task: workOf(draft, "", work) },
     options,
   );
   requirePolicy(decision, notice);
-  const draft = draftOf(notice, settings.taskTimeoutMs);
   const target = await resolveTarget(dependencies, draft, delegator, options);
-  const admitted = await admit(dependencies, draft, target, delegator, clock.now(), options);
+  const admitted = await admit(dependencies, draft, target, delegator, clock.now(), options, work);
   return { draft, admitted, delegator };
 }
 
@@ -90,6 +90,14 @@ function requirePolicy(decision: PolicyDecision, { senderId, recipientId }: Dele
   const word = name.replace("POLICY_DECISION_", "").toLowerCase();
   const why = `the manifest of ${senderId} does not let it delegate this to ${recipientId}: ${word}`;
   throw PERSONS.has(decision) ? notAllowed(word, why) : ruleNotMet(word, why);
+}
+
+/** The types of a notice's attachments, as predicates of rules know them. */
+function typesOf({ attachments }: DelegationNotice): string[] {
+  const types = (attachments?.values ?? []).map(({ kind }) =>
+    kind.case === undefined ? "" : ATTACHMENTS[kind.case],
+  );
+  return [...new Set(types)].filter((type) => type !== "");
 }
 
 function draftOf(

@@ -26,7 +26,7 @@ import {
 } from "./rows.ts";
 import { rootIdOf } from "./rules/task-id.ts";
 import { readCapTask } from "./task-rows.ts";
-import { takeByNotice } from "./worker.ts";
+import { SILENCE_MS, signOfLife, takeByNotice } from "./worker.ts";
 
 /** Messages that a watcher holds in memory at once. */
 const WATCH_BATCH = 8;
@@ -38,6 +38,7 @@ const ACKNOWLEDGE_BATCH = 200;
 export async function listInbox(cap: CapContext, request: ListInboxRequest, context: HandlerContext) {
   const { agentId, unacknowledgedOnly } = request;
   await requireOwn(cap, agentId, context);
+  await signOfLife(cap, agentId);
   const after = Number(request.afterSequence);
   return cap.tasks.engine.store.read(async (tx) => {
     const { lastSequence, firstSequence } = await readMailbox(tx, agentId);
@@ -60,6 +61,7 @@ export async function acknowledgeMessages(
   context: HandlerContext,
 ) {
   await requireOwn(cap, agentId, context);
+  await signOfLife(cap, agentId);
   const { engine } = cap.tasks;
   const upTo = Number(upToSequence);
   const asked = [...new Set(sequences.map(Number))];
@@ -98,6 +100,7 @@ export async function* watchInbox(
   if (after > lastSequence)
     throw invalid("after_sequence", `is beyond the newest message, which is ${lastSequence}`);
   const link = linkSignals(context.signal, stopping);
+  const stopBeating = beat(cap, agentId);
   try {
     const log = follow({
       read: (from: number, limit) => engine.store.read((tx) => readInbox(tx, agentId, from, limit)),
@@ -114,8 +117,21 @@ export async function* watchInbox(
       if (message !== undefined) yield { message };
     }
   } finally {
+    stopBeating();
     link.release();
   }
+}
+
+/** Who watches its inbox is there, also while nothing comes. @returns how to stop */
+function beat(cap: CapContext, agentId: string): () => void {
+  let cancel = () => {};
+  const again = () => {
+    // A lease that could not be extended now is extended the next time, long before it is over.
+    signOfLife(cap, agentId).catch(() => {});
+    cancel = cap.tasks.timers.after(SILENCE_MS / 4, again);
+  };
+  again();
+  return () => cancel();
 }
 
 /** What one participant sent and got on a task: the context of an instance of its own. (CAP "Parallelism") */

@@ -7,6 +7,7 @@ import { type CapContext, type CapSettings, Told } from "./context.ts";
 import { Notices } from "./notices.ts";
 import { Participants } from "./participants.ts";
 import { INBOX_TOPIC } from "./post.ts";
+import { MessagePurger } from "./purger.ts";
 import { readActions } from "./rules/error-actions.ts";
 import { messageService } from "./service.ts";
 
@@ -15,6 +16,8 @@ export { MessageService };
 export interface CapOptions extends Omit<CapSettings, "actionOf"> {
   /** What becomes of tasks by codes, where that is not what the table says: `502=reassign`. */
   readonly errorActions: readonly string[];
+  /** How long messages are kept after the last one of their lineage, milliseconds. */
+  readonly retentionMs: number;
   /** Principals that act as `user`. */
   readonly users: readonly string[];
   /** Principals that act as `orchestrator`. */
@@ -24,15 +27,16 @@ export interface CapOptions extends Omit<CapSettings, "actionOf"> {
 /** CAP's messages at work. */
 export interface Cap {
   readonly context: CapContext;
+  readonly purger: MessagePurger;
   readonly routes: (router: ConnectRouter) => void;
-  close(): void;
+  close(): Promise<void>;
 }
 
 /** Opens CAP's messages over the task engine, in whose store they are kept. */
 export function openCap(
-  { bus }: Pick<ServiceDeps, "bus">,
+  { bus, log }: Pick<ServiceDeps, "bus" | "log">,
   tasks: TasksContext,
-  { users, orchestrators, errorActions, ...settings }: CapOptions,
+  { users, orchestrators, errorActions, retentionMs, ...settings }: CapOptions,
 ): Cap {
   const { authority, dependencies, clock } = tasks;
   const inboxWakeUps = new WakeUps(bus, INBOX_TOPIC);
@@ -46,9 +50,16 @@ export function openCap(
   const notices = new Notices(context);
   tasks.engine.observe((tx, change) => notices.observe(tx, change));
   tasks.oversight.listen(notices);
+  const { store } = tasks.engine;
+  const purger = new MessagePurger({ store, clock, timers: tasks.timers, log, retentionMs });
+  purger.start();
   return {
     context,
+    purger,
     routes: (router) => router.service(MessageService, messageService(context)),
-    close: () => inboxWakeUps.close(),
+    async close() {
+      await purger.close();
+      inboxWakeUps.close();
+    },
   };
 }

@@ -10,6 +10,9 @@ import { readCapTask } from "./task-rows.ts";
 /** The name that an inbox gives itself as a worker. */
 const WORKER = "cap";
 
+/** How long an agent that works by messages may be silent: it writes when it has something to say. Milliseconds. */
+export const SILENCE_MS = 3_600_000;
+
 /** Who holds a task for an agent that works by messages; no stream and no other worker has this name. */
 export function holderOf(agentId: string): string {
   return `cap:${agentId}`;
@@ -68,4 +71,30 @@ export async function heldIfOwn(
   const task = await readCapTask(tx, capTaskId);
   if (task?.agentId !== senderId) return;
   await engine.changeWithin(tx, task.taskId, (record, nowMs) => held(record, senderId, nowMs));
+}
+
+/** Tasks that one sign of life is for. */
+const MAX_TOUCHED = 100;
+
+/**
+ * Notes that an agent which works by messages is there: the leases of its inbox that are half over begin anew. Reading its
+ * inbox, acknowledging and writing are signs of life; whoever falls silent loses its tasks as any worker does.
+ */
+export async function signOfLife({ tasks: { engine } }: CapContext, agentId: string): Promise<void> {
+  const dueMs = engine.clock.now() + SILENCE_MS / 2;
+  const due = await engine.store.read((tx) =>
+    tx.all<{ task_id: string }>(
+      "SELECT task_id FROM tasks WHERE holder = ? AND lease_expire_ms < ? LIMIT ?",
+      [holderOf(agentId), dueMs, MAX_TOUCHED],
+    ),
+  );
+  if (due.length === 0) return;
+  await engine.store.write(async (tx) => {
+    for (const { task_id: taskId } of due) {
+      await engine.changeWithin(tx, taskId, (record, nowMs) => ({
+        record: holds(record, agentId) ? extendLease(record, nowMs) : record,
+        events: [],
+      }));
+    }
+  });
 }

@@ -28,6 +28,7 @@ const PARTS = [
   "task_contexts",
   "task_artifacts",
   "task_artifact_bytes",
+  "task_reviews",
 ];
 
 /** Forgets what an ended task held. That it was there and how it ended stays, without a word of its content. */

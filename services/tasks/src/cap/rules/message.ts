@@ -14,6 +14,14 @@ export const TYPES: Readonly<Record<Kind["case"], string>> = {
   oversightDecision: "oversight_decision",
 };
 
+/** CAP's words for the types of attachments. */
+export const ATTACHMENTS: Readonly<Record<Exclude<Attachment["kind"]["case"], undefined>, string>> = {
+  toolCallResult: "tool_call_result",
+  file: "file",
+  pythonObject: "python_object",
+  textSnippet: "text_snippet",
+};
+
 /** What a message says, whatever its kind calls it. */
 export interface Words {
   readonly text: string;

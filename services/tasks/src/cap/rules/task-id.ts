@@ -12,3 +12,8 @@ export function rootIdOf(taskId: string): string {
   const dot = taskId.indexOf(".");
   return dot < 0 ? taskId : taskId.slice(0, dot);
 }
+
+/** How many tasks are above it. */
+export function depthOf(taskId: string): number {
+  return taskId.split(".").length - 1;
+}
