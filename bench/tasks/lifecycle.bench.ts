@@ -2,36 +2,40 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { fromJson } from "@bufbuild/protobuf";
-import { ValueSchema } from "@bufbuild/protobuf/wkt";
-import type { Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { openStore } from "@depute/store";
 import type { Benchmark } from "../bench.ts";
-import { createTask, inFlight, type Platform, startPlatform, takeWork } from "./platform.ts";
+import { startA2a } from "./a2a.ts";
+import { taskRunner } from "./complete-tasks.ts";
+import { createTask, inFlight, type Platform, startPlatform } from "./platform.ts";
 
 /**
- * Tasks from their creation to their completion by a worker, over gRPC, 32 in flight, durable. A task is four commits:
- * created, handed out, begun, completed; how many commits of 32 writers the store alone makes is said beside it. How much a create costs with
- * many finished tasks in the store: DEPUTE_BENCH_TASKS of them, 100,000 when absent.
+ * Tasks from their creation to their completion by a worker, over gRPC, 32 in flight, durable, against the A2A SDK's
+ * SendMessage with its store in memory, which has no worker. Clients of both are @grpc/grpc-js as it comes, in this process;
+ * each server is a process of its own. A task is two commits: created and handed out, completed; how many commits of 32
+ * writers the store alone makes is said beside it. How much a create costs with many finished tasks in the store:
+ * DEPUTE_BENCH_TASKS of them, 100,000 when absent.
  */
 
 const IN_FLIGHT = 32;
-const TASKS = 2_000;
-const WARM_UP = 400;
+const TASKS = 5_000;
+const ROUNDS = 3;
+/** Until the compiler has seen what is hot. */
+const WARM_UP = 8_000;
 const COMMITS = 8_000;
-const COMMITS_PER_TASK = 4;
+const COMMITS_PER_TASK = 2;
 const FINISHED = Number(process.env.DEPUTE_BENCH_TASKS ?? 100_000);
 const CREATES = 2_000;
-const OUTPUT = { full: fromJson(ValueSchema, { words: 3 }) };
 
 export default function benchmarks(): Benchmark[] {
   let platform: Platform | undefined;
-  let rate = 0;
+  let rates = { depute: 0, a2a: 0 };
   /** Started when it is first needed, with some tasks done. */
   const warm = async () => {
     if (platform === undefined) {
       platform = await startPlatform();
-      await completeTasks(platform, WARM_UP);
+      const runner = taskRunner(platform);
+      await runner.run(WARM_UP, IN_FLIGHT);
+      runner.close();
     }
     return platform;
   };
@@ -44,14 +48,21 @@ export default function benchmarks(): Benchmark[] {
           name: "tasks completed",
           unit: "a second",
           async measure() {
-            rate = await completeTasks(await warm(), TASKS);
-            return rate;
+            rates = await compare(await warm());
+            return rates.depute;
           },
+        },
+        { name: "messages of the A2A SDK", unit: "a second", measure: () => rates.a2a },
+        {
+          name: "against it",
+          unit: "%",
+          atLeast: 100,
+          measure: () => (100 * rates.depute) / rates.a2a,
         },
         {
           name: "of what the store's commits alone allow",
           unit: "%",
-          measure: async () => (100 * rate) / ((await commitRate()) / COMMITS_PER_TASK),
+          measure: async () => (100 * rates.depute) / ((await commitRate()) / COMMITS_PER_TASK),
         },
       ],
     },
@@ -82,28 +93,24 @@ export default function benchmarks(): Benchmark[] {
   ];
 }
 
-/** Tasks a second. */
-async function completeTasks(platform: Platform, tasks: number): Promise<number> {
-  const { workers } = platform;
-  const waiting = new Map<string, () => void>();
-  const finish = async (lease: Lease) => {
-    await workers.startAssignment({ lease });
-    await workers.completeAssignment({ lease, output: OUTPUT });
-    waiting.get(lease.taskId)?.();
+/** The best of some rounds of each, in turns. */
+async function compare(platform: Platform): Promise<{ depute: number; a2a: number }> {
+  const runner = taskRunner(platform);
+  const a2a = await startA2a();
+  const send = async () => {
+    const startMs = performance.now();
+    await inFlight(TASKS, IN_FLIGHT, () => a2a.send());
+    return (TASKS * 1000) / (performance.now() - startMs);
   };
-  const early = new Set<string>();
-  const stop = takeWork(platform, 2 * IN_FLIGHT, (lease) => {
-    void finish(lease).then(() => early.add(lease.taskId));
-  });
-  const startMs = performance.now();
-  await inFlight(tasks, IN_FLIGHT, async () => {
-    const taskId = await createTask(platform);
-    if (!early.has(taskId)) await new Promise<void>((resolve) => waiting.set(taskId, resolve));
-    waiting.delete(taskId);
-  });
-  const seconds = (performance.now() - startMs) / 1000;
-  stop();
-  return tasks / seconds;
+  await inFlight(WARM_UP, IN_FLIGHT, () => a2a.send());
+  const rates = { depute: 0, a2a: 0 };
+  for (let round = 0; round < ROUNDS; round++) {
+    rates.depute = Math.max(rates.depute, await runner.run(TASKS, IN_FLIGHT));
+    rates.a2a = Math.max(rates.a2a, await send());
+  }
+  runner.close();
+  await a2a.close();
+  return rates;
 }
 
 /** Commits a second of 32 writers on a store of its own, a small row each. */

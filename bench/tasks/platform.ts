@@ -15,6 +15,8 @@ export const AGENT = "worker";
 export interface Platform {
   readonly tasks: Client<typeof TaskService>;
   readonly workers: Client<typeof WorkerService>;
+  /** Where the tasks service listens. */
+  readonly address: string;
   readonly dataDir: string;
   /** Memory of the server after garbage collection, bytes. */
   rss(): Promise<number>;
@@ -38,6 +40,7 @@ export async function startPlatform(
   return {
     tasks: createClient(TaskService, transport),
     workers: createClient(WorkerService, transport),
+    address: addresses.tasks,
     dataDir,
     rss: () => rssOf(child),
     async restart(whileDown) {

@@ -1,0 +1,80 @@
+import { type Part, type Task, TaskState } from "@a2a-js/sdk";
+import { AgentEvent, type AgentExecutor, DefaultRequestHandler, InMemoryTaskStore } from "@a2a-js/sdk/server";
+import { A2AService, grpcService, UserBuilder } from "@a2a-js/sdk/server/grpc";
+import { Server, ServerCredentials } from "@grpc/grpc-js";
+
+/**
+ * The yardstick: an agent of the A2A SDK over gRPC, with its store in memory, that completes what it is sent at once. A
+ * process of its own that tells its address.
+ */
+
+process.on("disconnect", () => process.exit());
+
+const CARD = {
+  name: "worker",
+  description: "counts words",
+  supportedInterfaces: [{ url: "127.0.0.1", protocolBinding: "GRPC", tenant: "", protocolVersion: "1.0" }],
+  provider: undefined,
+  version: "1",
+  capabilities: { extensions: [] },
+  securitySchemes: {},
+  securityRequirements: [],
+  defaultInputModes: ["text/plain"],
+  defaultOutputModes: ["application/json"],
+  skills: [],
+  signatures: [],
+};
+
+const RESULT: Part = {
+  content: { $case: "data", value: { words: 3 } },
+  metadata: undefined,
+  filename: "",
+  mediaType: "",
+};
+
+const executor: AgentExecutor = {
+  async execute({ taskId, contextId, userMessage }, bus) {
+    const status = (state: TaskState) => ({ state, message: undefined, timestamp: new Date().toISOString() });
+    const task: Task = {
+      id: taskId,
+      contextId,
+      status: status(TaskState.TASK_STATE_SUBMITTED),
+      artifacts: [],
+      history: [userMessage],
+      metadata: undefined,
+    };
+    bus.publish(AgentEvent.task(task));
+    const working = status(TaskState.TASK_STATE_WORKING);
+    bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: working, metadata: undefined }));
+    const artifact = {
+      artifactId: "result",
+      name: "",
+      description: "",
+      parts: [RESULT],
+      metadata: undefined,
+      extensions: [],
+    };
+    bus.publish(
+      AgentEvent.artifactUpdate({
+        taskId,
+        contextId,
+        artifact,
+        append: false,
+        lastChunk: true,
+        metadata: undefined,
+      }),
+    );
+    const completed = status(TaskState.TASK_STATE_COMPLETED);
+    bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: completed, metadata: undefined }));
+    bus.finished();
+  },
+  async cancelTask() {},
+};
+
+const server = new Server();
+const requestHandler = new DefaultRequestHandler(CARD, new InMemoryTaskStore(), executor);
+server.addService(A2AService, grpcService({ requestHandler, userBuilder: UserBuilder.noAuthentication }));
+server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, port) => {
+  if (error !== null) throw error;
+  process.send?.({ a2a: `127.0.0.1:${port}` });
+});

@@ -1,0 +1,45 @@
+import { promisify } from "node:util";
+import { create, type DescService, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import {
+  type Client,
+  type ClientReadableStream,
+  credentials,
+  makeGenericClientConstructor,
+  type ServiceDefinition,
+} from "@grpc/grpc-js";
+
+type Unary = (request: object, done: (error: unknown, answer?: unknown) => void) => void;
+
+/** @grpc/grpc-js as it comes, for what is compared with another client of its kind. */
+export function bareClient(service: DescService, address: string) {
+  const definition: Record<string, unknown> = {};
+  for (const { name, input, output, methodKind } of service.methods) {
+    definition[name] = {
+      path: `/${service.typeName}/${name}`,
+      requestStream: false,
+      responseStream: methodKind === "server_streaming",
+      requestSerialize: (request: object) => Buffer.from(toBinary(input, create(input, request as Message))),
+      requestDeserialize: (bytes: Buffer) => fromBinary(input, bytes),
+      responseSerialize: (answer: Message) => Buffer.from(toBinary(output, answer)),
+      responseDeserialize: (bytes: Buffer) => fromBinary(output, bytes),
+    };
+  }
+  const Constructor = makeGenericClientConstructor(definition as ServiceDefinition, service.name);
+  const client = new Constructor(address, credentials.createInsecure()) as Client &
+    Record<string, (...args: unknown[]) => unknown>;
+  return {
+    /** A method that answers once. */
+    unary<Answer>(name: string): (request: object) => Promise<Answer> {
+      const call = promisify<object, unknown>((client[name] as Unary).bind(client));
+      return (request) => call(request) as Promise<Answer>;
+    },
+    /** A method that answers with a stream. */
+    stream(name: string, request: object): ClientReadableStream<unknown> {
+      return (client[name] as (request: object) => unknown).call(
+        client,
+        request,
+      ) as ClientReadableStream<unknown>;
+    },
+    close: () => client.close(),
+  };
+}

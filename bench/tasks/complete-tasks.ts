@@ -1,0 +1,55 @@
+import { fromJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { type CreateTaskResponse, TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import {
+  type WatchAssignmentsResponse,
+  WorkerService,
+} from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { bareClient } from "./bare-client.ts";
+import { AGENT, inFlight, type Platform } from "./platform.ts";
+
+const OUTPUT = { full: fromJson(ValueSchema, { words: 3 }) };
+
+/** Tasks from their creation to their completion, by a worker that begins at once and does nothing but complete. */
+export function taskRunner({ address }: Platform) {
+  const delegator = bareClient(TaskService, address);
+  const worker = bareClient(WorkerService, address);
+  const createTask = delegator.unary<CreateTaskResponse>("CreateTask");
+  const complete = worker.unary("CompleteAssignment");
+  let requests = 0;
+
+  /** @returns tasks a second */
+  async function run(tasks: number, atOnce: number): Promise<number> {
+    const waiting = new Map<string, () => void>();
+    const early = new Set<string>();
+    const stream = worker.stream("WatchAssignments", { agentId: AGENT, capacity: 2 * atOnce, begin: true });
+    stream.on("error", () => {});
+    stream.on("data", ({ assignment }: WatchAssignmentsResponse) => {
+      const lease = assignment?.lease;
+      if (lease === undefined) return;
+      void complete({ lease, output: OUTPUT }).then(() => {
+        const resolve = waiting.get(lease.taskId);
+        if (resolve === undefined) early.add(lease.taskId);
+        else resolve();
+      });
+    });
+    const startMs = performance.now();
+    await inFlight(tasks, atOnce, async () => {
+      const requestId = `${process.pid} ${++requests} ${startMs}`;
+      const { task } = await createTask({ requestId, draft: { agentId: AGENT, description: "count words" } });
+      const taskId = task?.id ?? "";
+      if (!early.delete(taskId)) await new Promise<void>((resolve) => waiting.set(taskId, resolve));
+      waiting.delete(taskId);
+    });
+    const seconds = (performance.now() - startMs) / 1000;
+    stream.cancel();
+    return tasks / seconds;
+  }
+  return {
+    run,
+    close() {
+      delegator.close();
+      worker.close();
+    },
+  };
+}
