@@ -4,7 +4,7 @@ import type { Assignment } from "@depute/contracts/depute/tasks/v1/worker_servic
 import type { Logger } from "@depute/service";
 import { assignmentOf, claim, type WorkerStream } from "../claim.ts";
 import type { TasksContext } from "../handlers/context.ts";
-import { agentsWithWork, heldByRange } from "../store/queue-rows.ts";
+import { agentsWithWork, heldBy } from "../store/queue-rows.ts";
 import { readTask } from "../store/task-rows.ts";
 import type { Endpoints } from "./agents.ts";
 import { type Push, pause, workAt } from "./push-work.ts";
@@ -20,15 +20,13 @@ const LOOK_MS = 2000;
 /** Milliseconds until a registry that was away is asked again. */
 const AWAY_MS = 1000;
 
-/** No agent's id begins so: holders of this kind are the platform's alone. */
-const HOLDER = ":endpoint/";
-const AFTER_HOLDERS = ":endpoint0";
-
 export interface DispatcherOptions {
   readonly tasks: TasksContext;
   readonly endpoints: Endpoints;
   readonly push: Push;
   readonly log: Logger;
+  /** A name of this process that it has again when it comes back. */
+  readonly instance: string;
   /** Tasks at endpoints at once. */
   readonly capacity: number;
   /** Of these, for one agent. */
@@ -45,6 +43,7 @@ interface Running {
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #calls: ReturnType<typeof ownWorkerCalls>;
+  readonly #holder: string;
   readonly #noticed = new Set<string>();
   readonly #running = new Set<Running>();
   readonly #byAgent = new Map<string, number>();
@@ -56,6 +55,8 @@ export class Dispatcher {
   constructor(options: DispatcherOptions) {
     this.#options = options;
     this.#calls = ownWorkerCalls(options.tasks);
+    // No agent's id begins with a colon, so no worker of another kind holds anything by this name.
+    this.#holder = `:endpoint/${options.instance}`;
     options.tasks.engine.observe(async (tx, { after }) => {
       const { status, agentId } = after.task;
       if (status === TaskStatus.PENDING) tx.afterCommit(() => this.notice(agentId));
@@ -68,7 +69,7 @@ export class Dispatcher {
     const held = await engine.store.read(async (tx) => {
       const nowMs = engine.clock.now();
       const assignments: Assignment[] = [];
-      for (const taskId of await heldByRange(tx, HOLDER, AFTER_HOLDERS)) {
+      for (const taskId of await heldBy(tx, this.#holder)) {
         const record = await readTask(tx, taskId);
         if (record !== undefined) assignments.push(await assignmentOf(tx, record, contextMemory, nowMs));
       }
@@ -149,9 +150,9 @@ export class Dispatcher {
     const stream: WorkerStream = {
       agentId,
       worker: "endpoint",
-      capacity: perAgent,
+      capacity,
       capabilityIds: [],
-      holder: `${HOLDER}${agentId}`,
+      holder: this.#holder,
     };
     const taken = await claim(tasks.engine, stream, room, tasks.contextMemory);
     for (const assignment of taken) this.#carryOut(assignment);

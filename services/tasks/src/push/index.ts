@@ -1,3 +1,6 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { newId } from "@depute/core";
 import { AllowedHosts, Outbound, type ServiceDeps } from "@depute/service";
 import type { TasksContext } from "../handlers/context.ts";
 import { Endpoints } from "./agents.ts";
@@ -32,7 +35,7 @@ export interface PushDelegates {
  * @throws Error for hosts and credentials that cannot be read
  */
 export async function openPushDelegates(
-  { log }: Pick<ServiceDeps, "log">,
+  { log, dataDir }: Pick<ServiceDeps, "log" | "dataDir">,
   tasks: TasksContext,
   { hosts, credentialsFile, capacity, perAgent }: PushSettings,
 ): Promise<PushDelegates> {
@@ -45,14 +48,15 @@ export async function openPushDelegates(
     calls: new Outbound({ hosts: allowed }),
   };
   const peerAt = peersOver(outbound, readPeerCredentials(credentialsFile));
-  const remotes = await Remotes.open(engine);
-  const kept = new Kept();
+  const remotes = new Remotes(engine);
+  const kept = new Kept(timers);
   const farewells = new Farewells({ store: engine.store, peerAt, clock, timers, log });
   remotes.onOwed(() => farewells.wake());
   remotes.onEnd((taskId) => kept.drop(taskId));
   const push = { peerAt, remotes, kept, clock, timers };
   const endpoints = new Endpoints(dependencies.agents, clock);
-  const dispatcher = new Dispatcher({ tasks, endpoints, push, log, capacity, perAgent });
+  const instance = instanceOf(join(dataDir, "push.instance"));
+  const dispatcher = new Dispatcher({ tasks, endpoints, push, log, instance, capacity, perAgent });
   await dispatcher.start();
   farewells.wake();
   return {
@@ -64,4 +68,10 @@ export async function openPushDelegates(
       outbound.calls.close();
     },
   };
+}
+
+/** The name that a process of this folder has, made when the first one begins. */
+function instanceOf(file: string): string {
+  if (!existsSync(file)) writeFileSync(file, newId(), { mode: 0o600 });
+  return readFileSync(file, "utf8").trim();
 }

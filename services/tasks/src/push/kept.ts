@@ -1,8 +1,12 @@
+import type { Timers } from "@depute/core";
 import type { Peer } from "./peer.ts";
 import type { Numbered } from "./rules/peer-event.ts";
 
 /** Streams of suspended work that are kept open at once; each costs a connection. */
 export const MAX_KEPT = 64;
+
+/** How long a stream is kept, milliseconds: a connection for work that nobody resumes is for nothing. */
+const KEPT_MS = 3_600_000;
 
 /** A stream that goes on where it was left. */
 export interface OpenStream {
@@ -17,18 +21,25 @@ export interface OpenStream {
  * ones are missed only where the endpoint cannot be asked again from where they ended.
  */
 export class Kept {
-  readonly #streams = new Map<string, OpenStream>();
+  readonly #timers: Timers;
+  readonly #streams = new Map<string, OpenStream & { readonly cancel: () => void }>();
+
+  constructor(timers: Timers) {
+    this.#timers = timers;
+  }
 
   keep(taskId: string, stream: OpenStream): void {
     this.drop(taskId);
     const [oldest] = this.#streams.keys();
     if (this.#streams.size >= MAX_KEPT && oldest !== undefined) this.drop(oldest);
-    this.#streams.set(taskId, stream);
+    const cancel = this.#timers.after(KEPT_MS, () => this.drop(taskId));
+    this.#streams.set(taskId, { ...stream, cancel });
   }
 
   take(taskId: string): OpenStream | undefined {
     const stream = this.#streams.get(taskId);
     this.#streams.delete(taskId);
+    stream?.cancel();
     return stream;
   }
 

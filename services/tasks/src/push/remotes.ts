@@ -14,7 +14,6 @@ import {
   openRemote,
   oweCancel,
   type Remote,
-  tasksWithRemotes,
 } from "../store/remote-rows.ts";
 import { readTask } from "../store/task-rows.ts";
 
@@ -26,20 +25,12 @@ const TIMED_OUT = reasonName(ErrorReason.TASK_TIMEOUT);
  */
 export class Remotes {
   readonly #engine: Engine;
-  /** Tasks that may have a row, so that the ends of all others cost nothing. */
-  readonly #tasks = new Set<string>();
   #onOwed = () => {};
   #onEnd: (taskId: string) => void = () => {};
 
-  private constructor(engine: Engine) {
+  constructor(engine: Engine) {
     this.#engine = engine;
-  }
-
-  static async open(engine: Engine): Promise<Remotes> {
-    const remotes = new Remotes(engine);
-    for (const taskId of await engine.store.read(tasksWithRemotes)) remotes.#tasks.add(taskId);
-    engine.observe((tx, change) => remotes.#follow(tx, change));
-    return remotes;
+    engine.observe((tx, change) => this.#follow(tx, change));
   }
 
   /** Tells the listener when an endpoint has to be told of a cancellation. */
@@ -62,7 +53,6 @@ export class Remotes {
       const record = await readTask(tx, lease.taskId);
       if (record === undefined) throw taskNotFound(lease.taskId);
       requireLease(record, lease);
-      this.#tasks.add(lease.taskId);
       await insertRemote(tx, remote);
     });
   }
@@ -94,7 +84,6 @@ export class Remotes {
   /** What becomes of a task becomes of its work at an endpoint. */
   async #follow(tx: WriteTx, { after, events }: TaskChange): Promise<void> {
     const { id, status, failure } = after.task;
-    if (!this.#tasks.has(id)) return;
     if (status === TaskStatus.COMPLETED || status === TaskStatus.IN_REVIEW) {
       await deleteOpenRemote(tx, id);
       tx.afterCommit(() => this.#onEnd(id));
@@ -104,7 +93,6 @@ export class Remotes {
       // The next attempt is to be a new one there, too.
       await this.#owe(tx, id, "the attempt took too long", this.#engine.clock.now());
     }
-    if (isTerminal(status)) tx.afterCommit(() => this.#tasks.delete(id));
   }
 }
 

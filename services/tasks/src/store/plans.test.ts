@@ -4,7 +4,15 @@ import { tasksUnderBlock } from "./block-rows.ts";
 import { readEvents } from "./event-rows.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import { endedBefore } from "./purge-rows.ts";
-import { acceptedBy, countHeld, countHeldByAgent, waitingTasks } from "./queue-rows.ts";
+import {
+  acceptedBy,
+  agentsWithWork,
+  countHeld,
+  countHeldByAgent,
+  heldBy,
+  waitingTasks,
+} from "./queue-rows.ts";
+import { dueCancels, nextCancelMs, openRemote } from "./remote-rows.ts";
 import { dueTasks, earliestDeadline, findByExternalId, listTasks, readTask } from "./task-rows.ts";
 import { countChildren, countOpenInTree, listChildren, listInReview, openChildren } from "./tree-rows.ts";
 
@@ -38,6 +46,11 @@ test.each<[string, (tx: ReadTx) => Promise<unknown>, string]>([
   ["the rest of a task's parts", (tx) => listChildren(tx, "t", place, 9), "tasks_by_parent"],
   ["the rest of the reviews", (tx) => listInReview(tx, "a", place, 9), "tasks_in_review"],
   ["what a worker has not begun", (tx) => acceptedBy(tx, "h", true, 1), "tasks_by_holder"],
+  ["whose work waits", (tx) => agentsWithWork(tx, "a", 1, 9), "tasks_queue "],
+  ["what a process holds", (tx) => heldBy(tx, "h"), "tasks_by_holder"],
+  ["what goes on at an endpoint", (tx) => openRemote(tx, "t"), "push_remotes_by_task"],
+  ["what endpoints are to be told", (tx) => dueCancels(tx, 1, 9), "push_remotes_owed"],
+  ["when they are to be told", (tx) => nextCancelMs(tx), "push_remotes_owed"],
   ["what is to be purged", (tx) => endedBefore(tx, 1, 9), "tasks_to_purge"],
   ["what an agent holds", (tx) => countHeldByAgent(tx, "a"), "tasks_held_by_agent"],
   ["events after a cursor", (tx) => readEvents(tx, "t", 5n, 9), "sequence>?"],

@@ -132,11 +132,8 @@ export async function agentsWithWork(
   return found;
 }
 
-/** The tasks held by holders of these names: from the first one on, and before the other. */
-export async function heldByRange(tx: ReadTx, from: string, before: string): Promise<string[]> {
-  const rows = await tx.all<{ task_id: string }>(
-    "SELECT task_id FROM tasks WHERE holder IS NOT NULL AND holder >= ? AND holder < ?",
-    [from, before],
-  );
+/** The tasks that a holder has. */
+export async function heldBy(tx: ReadTx, holder: string): Promise<string[]> {
+  const rows = await tx.all<{ task_id: string }>("SELECT task_id FROM tasks WHERE holder = ?", [holder]);
   return rows.map(({ task_id }) => task_id);
 }

@@ -95,12 +95,6 @@ export async function postponeCancel(tx: WriteTx, remoteId: string, atMs: number
   ]);
 }
 
-/** The tasks of which something goes on at an endpoint. */
-export async function tasksWithRemotes(tx: ReadTx): Promise<string[]> {
-  const rows = await tx.all<{ task_id: string }>("SELECT task_id FROM push_remotes WHERE owed_ms IS NULL");
-  return rows.map(({ task_id }) => task_id);
-}
-
 function toRemote({ remote_id, task_id, endpoint, terms, last_event_id }: Row): Remote {
   return { remoteId: remote_id, taskId: task_id, endpoint, terms, lastEventId: last_event_id };
 }
