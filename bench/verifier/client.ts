@@ -8,6 +8,7 @@ import { createClient } from "@connectrpc/connect";
 import { TaskContractSchema } from "@depute/contracts/delegateos/v0/contract_pb";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
+import { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import { formatTime } from "@depute/core";
 import { generateKeypair, newId, signObject, type TaskContract } from "@depute/dct";
@@ -34,6 +35,7 @@ export async function startVerifier() {
     url,
     verification: createClient(VerificationService, transport),
     attestations: createClient(AttestationService, transport),
+    results: createClient(ResultService, transport),
     async agree(outputSchema: TaskContract["task"]["outputSchema"], maxBudgetMicrocents = 1_000_000) {
       const contract = contractOf(outputSchema, maxBudgetMicrocents);
       const decoded = decode(TaskContractSchema, contract);
@@ -52,8 +54,13 @@ export async function startVerifier() {
 
 /** What a server's main thread did. */
 export interface Load {
-  /** Longest that its event loop was held since the last question, in milliseconds. */
+  /**
+   * Most CPU time that it took between two turns of its event loop since the last question, in milliseconds: how long one
+   * piece of work keeps the others waiting.
+   */
   held: number;
+  /** Longest that a turn was late, in milliseconds: also when the machine did something else, as the caller's own work. */
+  waited: number;
   /** CPU time so far, in microseconds. */
   cpu: number;
 }

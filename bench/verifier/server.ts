@@ -9,9 +9,9 @@ import { verifier } from "@depute/verifier";
 
 /**
  * The verifier with the tokens service in a process of its own, so that the client's work is not the server's. Started
- * with the credentials file's content; tells its port, then answers each message with how long its event loop was held
- * at most since the message before, in milliseconds, and with the CPU time of its own thread, in microseconds.
+ * with the credentials file's content; tells its port, then answers each message with its Load since the message before.
  */
+const TICK_MS = 2;
 const dataDir = mkdtempSync(join(tmpdir(), "depute-bench-"));
 const credentialsFile = join(dataDir, "credentials.json");
 writeFileSync(credentialsFile, process.argv[2] ?? "[]");
@@ -34,16 +34,20 @@ const host = await hostServices({
   timers: systemTimers,
 });
 
+const cpuOf = ({ user, system }: NodeJS.CpuUsage) => user + system;
 let held = 0;
-let last = performance.now();
+let waited = 0;
+let last = { at: performance.now(), cpu: cpuOf(process.threadCpuUsage()) };
 setInterval(() => {
-  held = Math.max(held, performance.now() - last - 5);
-  last = performance.now();
-}, 5).unref();
+  const now = { at: performance.now(), cpu: cpuOf(process.threadCpuUsage()) };
+  held = Math.max(held, (now.cpu - last.cpu) / 1000);
+  waited = Math.max(waited, now.at - last.at - TICK_MS);
+  last = now;
+}, TICK_MS).unref();
 process.on("message", () => {
-  const { user, system } = process.threadCpuUsage();
-  process.send?.({ held, cpu: user + system });
+  process.send?.({ held, waited, cpu: cpuOf(process.threadCpuUsage()) });
   held = 0;
+  waited = 0;
 });
 process.on("disconnect", async () => {
   await host.stop();

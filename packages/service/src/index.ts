@@ -33,7 +33,7 @@ export type { HttpRequest, HttpResponse, HttpRoute, PathParameters } from "./htt
 export { unavailable } from "./interceptors/client.ts";
 export { shuttingDown } from "./interceptors/drain.ts";
 export { type ServerInterceptorOptions, serverInterceptors } from "./interceptors/server.ts";
-export { assertValid } from "./interceptors/validate.ts";
+export { assertValid, planRules } from "./interceptors/validate.ts";
 export { type KeyFile, openKeyFile, openSeedFile } from "./key-file.ts";
 export { createLogger, LOG_LEVELS, type Logger } from "./log.ts";
 export { createMetrics, Registry } from "./metrics.ts";
@@ -46,6 +46,7 @@ export {
   type ServiceModule,
   type ServiceName,
 } from "./module.ts";
+export { isOwnOrigin } from "./origin.ts";
 export { AllowedHosts, type AllowedTarget } from "./outbound/allowed-hosts.ts";
 export {
   type Lookup,
@@ -56,7 +57,6 @@ export {
   type PinnedTarget,
   readText,
 } from "./outbound/outbound.ts";
-export { isOwnOrigin } from "./origin.ts";
 export { Outbox, type OutboxOptions } from "./outbox.ts";
 export { reflectionService, registerReflection } from "./reflection.ts";
 export { REQUEST_ID_HEADER, requestIdFrom, requestIdOf } from "./request-id.ts";

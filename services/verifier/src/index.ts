@@ -13,7 +13,7 @@ import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_servi
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import { selfTest } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
-import { defineService } from "@depute/service";
+import { defineService, planRules } from "@depute/service";
 import { openStore } from "@depute/store";
 import { Checker } from "./checker/checker.ts";
 import { ContractBook } from "./contract-book.ts";
@@ -45,21 +45,24 @@ export {
 /** Questions to models that may wait for one another. */
 const MAX_WAITING_QUESTIONS = 1000;
 
+const DESCRIPTORS = [
+  ContractService,
+  VerificationService,
+  AttestationService,
+  LogService,
+  ReviewService,
+  ResultService,
+];
+
 /** The verifier: contracts, checks of outputs, attestations (DelegateOS 5 to 7, 10.3). */
 export const verifier = defineService({
   name: "verifier",
   settings,
-  descriptors: [
-    ContractService,
-    VerificationService,
-    AttestationService,
-    LogService,
-    ReviewService,
-    ResultService,
-  ],
+  descriptors: DESCRIPTORS,
   async start(deps, values) {
     const { log, clock, timers } = deps;
     selfTest(nativeEngine);
+    planRules(DESCRIPTORS);
     const keypair = loadVerifierKey(nativeEngine, deps.dataDir, values.verifierKeyFile);
     const onError = (err: unknown, what: string) => log.error({ err }, what);
     const judge = new Judge({
