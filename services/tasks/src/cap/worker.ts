@@ -84,7 +84,7 @@ export async function signOfLife({ tasks: { engine } }: CapContext, agentId: str
   const dueMs = engine.clock.now() + SILENCE_MS / 2;
   const due = await engine.store.read((tx) =>
     tx.all<{ task_id: string }>(
-      "SELECT task_id FROM tasks WHERE holder = ? AND lease_expire_ms < ? LIMIT ?",
+      "SELECT task_id FROM tasks WHERE holder = ? AND lease_expire_ms <= ? LIMIT ?",
       [holderOf(agentId), dueMs, MAX_TOUCHED],
     ),
   );

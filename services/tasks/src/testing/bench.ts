@@ -104,8 +104,8 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
       contextMemoryBytes: 1000,
       retentionMs: DAY_MS,
       tombstoneMs: DAY_MS,
-      reviewTimeoutMs: DAY_MS,
-      reviewEscalation: [],
+      reviewTimeoutMs: DAY_MS / 2,
+      reviewEscalation: ["the-orchestrator"],
     });
     const routes = (router: ConnectRouter) => {
       router.service(TaskService, taskService(runtime.context));

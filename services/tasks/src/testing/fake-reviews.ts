@@ -71,7 +71,8 @@ export class FakeReviews {
     });
     router.rpc(ReviewService.method.decideReview, ({ id, verdict, reason, reviewer }) => {
       present();
-      if (!this.#pending(id).reviewers.includes(reviewer)) {
+      const { reviewers, escalationReviewers } = this.#pending(id);
+      if (![...reviewers, ...escalationReviewers].includes(reviewer)) {
         throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "not this reviewer's");
       }
       return { review: this.decide(id, verdict, reason) };

@@ -1,0 +1,188 @@
+import { fromJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { CapMessage } from "@depute/contracts/cap/v1/message_pb";
+import { MessageOrigin } from "@depute/contracts/depute/tasks/v1/message_service_pb";
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { begin, DAY_MS } from "../testing/bench.ts";
+import { type CapBench, line, notice, openCapBench, words } from "../testing/cap.ts";
+import { refusal } from "../testing/platform.ts";
+
+const HOUR_MS = 3_600_000;
+
+let open: CapBench;
+beforeEach(async () => {
+  open = await openCapBench();
+});
+afterEach(() => open.close());
+
+const statusOf = async (taskId: string) => {
+  const { root } = await open.calls.traceLineage({ taskId }, open.as("orchestrator"));
+  const all = [root, ...(root?.tasks ?? []), ...(root?.tasks.flatMap(({ tasks }) => tasks) ?? [])];
+  return all.find((task) => task?.taskId === taskId)?.status;
+};
+const heard = async (id: string) => (await open.inbox(id)).map(line);
+const passes = async (hours: number, during: () => Promise<unknown> = async () => {}) => {
+  for (let passed = 0; passed < 2 * hours; passed++) {
+    await open.bench.pass(HOUR_MS / 2);
+    await during();
+  }
+};
+/** A result of the analyst's that waits for QA. */
+const underReview = async () => {
+  await open.send(notice("T1", "orchestrator", "pm"));
+  await open.send(notice("T1.1", "pm", "analyst"));
+  await open.send(notice("T1.1.1", "analyst", "qa", "please verify"));
+};
+const reviewOf = () =>
+  vi.waitFor(async () => {
+    await open.bench.pass(1);
+    const [review] = [...open.bench.fakes.reviews.all.values()];
+    if (review === undefined) throw new Error("no review");
+    return review;
+  });
+
+describe("a task that an agent holds by its inbox", () => {
+  test("is taken by acknowledging its notice", async () => {
+    await open.send(notice("T1", "orchestrator", "pm"));
+    expect(await statusOf("T1")).toBe(TaskStatus.PENDING);
+    await open.calls.acknowledgeMessages({ agentId: "pm", upToSequence: 1n }, open.as("pm"));
+    expect(await statusOf("T1")).toBe(TaskStatus.RUNNING);
+  });
+
+  test("waits in the inbox again when the agent falls silent, and fails when it stays so", async () => {
+    await open.send(notice("T1", "orchestrator", "pm"));
+    const take = async () => {
+      const newest = (await open.inbox("pm")).at(-1)?.sequence ?? 0n;
+      await open.calls.acknowledgeMessages({ agentId: "pm", upToSequence: newest }, open.as("pm"));
+    };
+    for (let attempt = 1; attempt <= 3; attempt++) {
+      expect(await heard("pm")).toEqual(Array(attempt).fill("delegationNotice orchestrator -> pm T1: do T1"));
+      await take();
+      expect(await statusOf("T1")).toBe(TaskStatus.RUNNING);
+      await passes(2);
+    }
+    expect(await statusOf("T1")).toBe(TaskStatus.FAILED);
+    expect((await heard("orchestrator")).at(-1)).toMatch(
+      /^errorResponse 408 depute -> orchestrator T1: the task is failed/,
+    );
+  });
+
+  test("stays with an agent that reads its inbox", async () => {
+    await open.send(notice("T1", "orchestrator", "pm"));
+    await open.calls.acknowledgeMessages({ agentId: "pm", upToSequence: 1n }, open.as("pm"));
+    await passes(6, () => open.inbox("pm"));
+    expect(await statusOf("T1")).toBe(TaskStatus.RUNNING);
+  });
+
+  test("expires with its time, and everybody who has to do with it is told", async () => {
+    await open.send(notice("T1", "orchestrator", "pm"));
+    await open.bench.pass(DAY_MS);
+    expect(await statusOf("T1")).toBe(TaskStatus.EXPIRED);
+    expect((await heard("orchestrator")).at(-1)).toMatch(/^errorResponse 408 depute -> orchestrator T1/);
+    expect((await heard("pm")).at(-1)).toMatch(/^errorResponse 408 depute -> orchestrator T1/);
+  });
+
+  test("that its delegator calls off is called off in the inbox, with the parts of it", async () => {
+    const { engineTaskId } = await open.send(notice("T1", "orchestrator", "pm"));
+    await open.send(notice("T1.1", "pm", "analyst"));
+    await open.bench.tasks.cancelTask(
+      { taskId: engineTaskId, reason: "not needed" },
+      open.as("orchestrator"),
+    );
+    expect((await heard("pm")).at(-1)).toBe(
+      "errorResponse 409 depute -> pm T1: the task is cancelled: not needed",
+    );
+    expect((await heard("analyst")).at(-1)).toMatch(
+      /^errorResponse 409 depute -> analyst T1.1: the task is cancelled/,
+    );
+    expect(
+      await refusal(open.send(words("T1", "pm", "orchestrator", "done", { completesTask: true }))),
+    ).toMatchObject({
+      reason: "MESSAGE_NOT_ALLOWED",
+    });
+  });
+
+  test("can be done by a worker instead, whose result is a message to the delegator", async () => {
+    await open.send(notice("T1", "orchestrator", "pm"));
+    const lease = await begin(open.bench, "pm", open.as("pm"));
+    const late = refusal(open.send(words("T1", "pm", "orchestrator", "mine")));
+    expect(await late).toMatchObject({ reason: "TASK_STATE_CONFLICT", metadata: { error_code: "409" } });
+    const output = { full: fromJson(ValueSchema, { total: 7 }), minimal: "seven" };
+    await open.bench.workers.completeAssignment({ lease, output }, open.as("pm"));
+    const last = (await open.inbox("orchestrator")).at(-1);
+    expect(last).toMatchObject({ origin: MessageOrigin.PLATFORM });
+    expect(last?.message?.kind.value).toMatchObject({
+      senderId: "pm",
+      content: "seven",
+      attachments: { values: [{ kind: { case: "pythonObject", value: { object: output.full } } }] },
+    });
+  });
+});
+
+describe("a review", () => {
+  test("that waits half of its time escalates: the orchestrator is told, and may decide", async () => {
+    await underReview();
+    await reviewOf();
+    const decision = {
+      case: "oversightDecision",
+      value: { taskId: "T1.1", senderId: "orchestrator", recipientId: "pm", decision: 1 },
+    } as CapMessage["kind"];
+    expect(await refusal(open.send(decision))).toMatchObject({ metadata: { rule: "overseer" } });
+    await vi.waitFor(async () => {
+      await passes(1, () => open.inbox("pm"));
+      expect((await heard("orchestrator")).at(-1)).toMatch(
+        /^errorResponse 408 depute -> orchestrator T1.1: qa has not/,
+      );
+    });
+    await open.send(decision);
+    expect(await statusOf("T1.1")).toBe(TaskStatus.COMPLETED);
+    expect((await heard("pm")).at(-1)).toBe("message analyst -> pm T1.1: please verify");
+  });
+
+  test("on which nobody decides fails the task, and who waits is told", async () => {
+    await underReview();
+    open.bench.fakes.reviews.timeOut((await reviewOf()).id);
+    await vi.waitFor(async () => {
+      await passes(1, () => open.inbox("pm"));
+      expect(await statusOf("T1.1")).toBe(TaskStatus.FAILED);
+    });
+    const told = (await heard("pm")).filter((one) => one.startsWith("errorResponse 408 depute -> pm T1.1"));
+    expect(told).toHaveLength(1);
+  });
+});
+
+describe("what is kept", () => {
+  test("is there after a restart, and a repeated call is answered as before", async () => {
+    await open.send(notice("T1", "orchestrator", "pm"));
+    const asked = words("T1", "pm", "user", "which?");
+    const sent = await open.send(asked, "once");
+    await open.reopen();
+    expect(await open.send(asked, "once")).toEqual(sent);
+    expect(await heard("user")).toEqual(["message pm -> user T1: which?"]);
+    const again = await open.send(notice("T1", "orchestrator", "pm"));
+    expect(again.engineTaskId).toBe(sent.engineTaskId);
+  });
+
+  test("is forgotten a while after a lineage has ended, and an inbox says from where on it is whole", async () => {
+    await open.send(notice("T1", "orchestrator", "pm"));
+    await open.send(words("T1", "pm", "orchestrator", "done"));
+    await passes(12);
+    await open.send(notice("T2", "orchestrator", "pm"));
+    await passes(13);
+    await open.cap.purger.purge();
+    expect(await heard("pm")).toEqual(["delegationNotice orchestrator -> pm T2: do T2"]);
+    expect(await refusal(open.calls.traceLineage({ taskId: "T1" }, open.as("orchestrator")))).toMatchObject({
+      reason: "TASK_NOT_FOUND",
+    });
+    await passes(36);
+    await open.cap.purger.purge();
+    expect(await heard("pm")).toEqual([]);
+    const before = open.calls.listInbox({ agentId: "pm", afterSequence: 1n }, open.as("pm"));
+    expect(await refusal(before)).toMatchObject({
+      reason: "EVENTS_PURGED",
+      metadata: { first_sequence: "4" },
+    });
+    expect((await open.send(notice("T1", "orchestrator", "pm"))).status).toBe(TaskStatus.PENDING);
+  });
+});

@@ -1,0 +1,115 @@
+import { create } from "@bufbuild/protobuf";
+import { type Client, createClient } from "@connectrpc/connect";
+import { createBus } from "@depute/bus";
+import { type CapMessage, CapMessageSchema } from "@depute/contracts/cap/v1/message_pb";
+import { type InboxMessage, MessageService } from "@depute/contracts/depute/tasks/v1/message_service_pb";
+import { createDirectTransport, createLogger } from "@depute/service";
+import { type Cap, openCap } from "../cap/index.ts";
+import { kindOf, wordsOf } from "../cap/rules/message.ts";
+import { as, type Bench, DAY_MS, openBench } from "./bench.ts";
+
+/** The participants of the bench: an orchestrator, a planner, an analyst with an overseer, and a stranger. */
+const KEYS: Readonly<Record<string, string>> = {
+  user: "the-user",
+  orchestrator: "the-orchestrator",
+  pm: `${"P".repeat(42)}A`,
+  analyst: `${"N".repeat(42)}A`,
+  qa: `${"Q".repeat(42)}A`,
+  stranger: `${"S".repeat(42)}A`,
+};
+
+/** CAP's messages on the bench: no sockets, and a clock that stands still. */
+export async function openCapBench() {
+  const bench = await openBench();
+  const { agents } = bench.fakes;
+  const agent = (id: string, mayDelegateTo: string[], overseer?: string) =>
+    agents.set(id, { principal: KEYS[id] ?? "", active: true, mayDelegateTo, ...(overseer && { overseer }) });
+  agent("orchestrator", ["pm", "analyst"]);
+  agent("pm", ["analyst"]);
+  agent("analyst", ["qa", "pm"], "qa");
+  agent("qa", []);
+  agent("stranger", []);
+  let opened = open(bench);
+  return {
+    bench,
+    get cap(): Cap {
+      return opened.cap;
+    },
+    get calls(): Client<typeof MessageService> {
+      return opened.calls;
+    },
+    as: (id: string) => as(KEYS[id] ?? id),
+    /** Sends as whoever the message says. */
+    send: (kind: CapMessage["kind"], requestId = "") => {
+      const senderId = kind.value?.senderId ?? "";
+      const message = create(CapMessageSchema, { kind } as CapMessage);
+      return opened.calls.sendMessage({ requestId, message }, as(KEYS[senderId] ?? senderId));
+    },
+    inbox: async (id: string): Promise<InboxMessage[]> =>
+      (await opened.calls.listInbox({ agentId: id, pageSize: 1000 }, as(KEYS[id] ?? id))).messages,
+    async reopen() {
+      await opened.cap.close();
+      await bench.reopen();
+      opened = open(bench);
+    },
+    async close() {
+      await opened.cap.close();
+      await bench.close();
+    },
+  };
+}
+
+export type CapBench = Awaited<ReturnType<typeof openCapBench>>;
+
+function open({ runtime }: Bench) {
+  const fail = (error: unknown) => {
+    throw error;
+  };
+  const log = createLogger({ level: "silent", name: "test" });
+  const cap = openCap({ bus: createBus({ onError: fail }), log }, runtime.context, {
+    users: [KEYS.user ?? ""],
+    orchestrators: [KEYS.orchestrator ?? ""],
+    plainApproval: false,
+    taskTimeoutMs: DAY_MS,
+    errorActions: [],
+    retentionMs: DAY_MS,
+  });
+  const transport = createDirectTransport({ routes: cap.routes });
+  return { cap, calls: createClient(MessageService, transport) };
+}
+
+/** A message of an inbox in a line: `sender pm -> analyst T1: words`. */
+export function line({ message }: InboxMessage): string {
+  if (message === undefined) return "";
+  const kind = kindOf(message);
+  const { taskId, senderId, recipientId } = kind.value;
+  const code = kind.case === "errorResponse" ? ` ${kind.value.errorCode}` : "";
+  return `${kind.case}${code} ${senderId} -> ${recipientId} ${taskId}: ${wordsOf(kind).text}`;
+}
+
+/** A delegation as its sender says it. */
+export function notice(
+  taskId: string,
+  senderId: string,
+  recipientId: string,
+  contextSummary = `do ${taskId}`,
+) {
+  return {
+    case: "delegationNotice",
+    value: { taskId, senderId, recipientId, contextSummary },
+  } as CapMessage["kind"];
+}
+
+/** Plain words. */
+export function words(
+  taskId: string,
+  senderId: string,
+  recipientId: string,
+  content: string,
+  more: { completesTask?: boolean } = {},
+) {
+  return {
+    case: "message",
+    value: { taskId, senderId, recipientId, content, ...more },
+  } as CapMessage["kind"];
+}
