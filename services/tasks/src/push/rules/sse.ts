@@ -22,12 +22,15 @@ export async function* readServerSentEvents(
   const decoder = new TextDecoder();
   let block = new Block();
   let rest = "";
+  let afterReturn = false;
   for await (const chunk of bytes) {
-    rest += decoder.decode(chunk, { stream: true });
-    // A carriage return at the end may be the first half of a line end.
-    const held = rest.endsWith("\r") ? 1 : 0;
-    const lines = rest.slice(0, rest.length - held).split(/\r\n|\r|\n/);
-    rest = (lines.pop() ?? "") + rest.slice(rest.length - held);
+    let text = decoder.decode(chunk, { stream: true });
+    if (text === "") continue;
+    // A carriage return ended its line already, so what may follow it belongs to it.
+    if (afterReturn && text.startsWith("\n")) text = text.slice(1);
+    afterReturn = text.endsWith("\r");
+    const lines = (rest + text).split(/\r\n|\r|\n/);
+    rest = lines.pop() ?? "";
     for (const line of lines) {
       if (line !== "") {
         block.add(line);

@@ -1,0 +1,59 @@
+import { ManualClock } from "@depute/core";
+import { expect, test } from "vitest";
+import { watched } from "./watched.ts";
+
+/** A source that gives what it is told to. */
+function source() {
+  const waiting: ((item: IteratorResult<number>) => void)[] = [];
+  return {
+    give: (value: number) => waiting.shift()?.({ done: false, value }),
+    end: () => waiting.shift()?.({ done: true, value: undefined }),
+    items: { next: () => new Promise<IteratorResult<number>>((resolve) => waiting.push(resolve)) },
+  };
+}
+
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+test("a source is asked about only while it is silent, and is listened to as long as it is said to be at it", async () => {
+  const timers = new ManualClock();
+  const { items, give } = source();
+  let asked = 0;
+  const heard: number[] = [];
+  const ask = async () => ++asked < 3;
+  const all = (async () => {
+    for await (const item of watched(items, { timers, silenceMs: 100, ask })) heard.push(item);
+  })();
+  timers.advance(99);
+  give(1);
+  await settled();
+  expect(asked).toBe(0);
+  for (const times of [1, 2]) {
+    timers.advance(100);
+    await settled();
+    expect(asked).toBe(times);
+  }
+  give(2);
+  await settled();
+  timers.advance(100);
+  await all;
+  expect(heard).toEqual([1, 2]);
+});
+
+test("what the question throws ends it", async () => {
+  const timers = new ManualClock();
+  const ask = async () => {
+    throw new Error("fallen silent");
+  };
+  const next = watched(source().items, { timers, silenceMs: 100, ask }).next();
+  const caught = expect(next).rejects.toThrow("fallen silent");
+  timers.advance(100);
+  await caught;
+});
+
+test("an end is an end", async () => {
+  const { items, end } = source();
+  const next = watched(items, { timers: new ManualClock(), silenceMs: 100, ask: async () => true }).next();
+  await settled();
+  end();
+  expect((await next).done).toBe(true);
+});
