@@ -1,0 +1,92 @@
+import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { AttachmentSchema, ToolCallResultSchema } from "@depute/contracts/cap/v1/attachment_pb";
+import { AgentManifestSchema } from "@depute/contracts/cap/v1/manifest_pb";
+import { type CapMessage, CapMessageSchema } from "@depute/contracts/cap/v1/message_pb";
+import { DeputeError, reasonName } from "@depute/core";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { checkSize, identityOf, isBound, MAX_ATTACHMENT_BYTES, MAX_WORDS } from "./attachments.ts";
+
+function message(content: string, ...objects: JsonValue[]): CapMessage {
+  const values = objects.map((object) =>
+    create(AttachmentSchema, {
+      kind: { case: "pythonObject", value: { object: fromJson(ValueSchema, object) } },
+    }),
+  );
+  const value = { taskId: "T1", senderId: "pm-1", recipientId: "user", content, attachments: { values } };
+  return create(CapMessageSchema, { kind: { case: "message", value } });
+}
+
+const nested = (levels: number): JsonValue => {
+  let value: JsonValue = 1;
+  for (let level = 0; level < levels; level++) value = level % 2 === 0 ? [value] : { a: value };
+  return value;
+};
+
+describe("the size of a message", () => {
+  test.each<[string, CapMessage, string]>([
+    ["words", message("x".repeat(MAX_WORDS + 1)), "message.length"],
+    ["an attachment", message("", "x".repeat(MAX_ATTACHMENT_BYTES)), "attachment.bytes"],
+    ["all of them", message("", ...Array(3).fill("x".repeat(MAX_ATTACHMENT_BYTES - 100))), "message.bytes"],
+    ["its depth", message("", nested(31)), "message.depth"],
+  ])("is bounded: %s", (_name, large, limit) => {
+    expect(() => checkSize(large)).toThrow(
+      expect.objectContaining({ metadata: expect.objectContaining({ limit }) }),
+    );
+  });
+
+  test.each<[string, CapMessage]>([
+    ["words, counted in characters", message("😀".repeat(MAX_WORDS))],
+    ["an attachment", message("", "x".repeat(MAX_ATTACHMENT_BYTES - 100))],
+    ["its depth", message("", nested(30))],
+  ])("may be as large as that: %s", (_name, fitting) => {
+    expect(() => checkSize(fitting)).not.toThrow();
+  });
+
+  test("is refused and nothing else for what only protobuf can say", () => {
+    const forged = message("");
+    if (forged.kind.case === "message") forged.kind.value.extraMembers = { type: "file" };
+    try {
+      checkSize(forged);
+      expect.unreachable();
+    } catch (error) {
+      expect(error instanceof DeputeError && reasonName(error.reason)).toBe("INVALID_REQUEST");
+    }
+  });
+});
+
+const result = (value: JsonValue, more: object = {}) =>
+  create(ToolCallResultSchema, {
+    serverId: "DataServer",
+    tool: "query_data",
+    result: fromJson(ValueSchema, value),
+    ...more,
+  });
+
+describe("a result of a tool", () => {
+  const manifest = create(AgentManifestSchema, {
+    id: "pm-1",
+    mcpBindings: [{ serverId: "DataServer", allowedTools: ["query_data"] }],
+  });
+
+  test.each([
+    ["its own server and tool", {}, true],
+    ["another tool", { tool: "drop_data" }, false],
+    ["another server", { serverId: "dataserver" }, false],
+  ])("is bound by %s: %j", (_name, more, expected) => {
+    expect(isBound(manifest, result(1, more))).toBe(expected);
+    expect(isBound(undefined, result(1, more))).toBe(false);
+  });
+
+  test("is the same one whatever the order of its members, and another one with anything else", () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue() as fc.Arbitrary<JsonValue>), (object) => {
+        const turned = Object.fromEntries(Object.entries(object).reverse());
+        expect(identityOf(result(turned))).toBe(identityOf(result(object)));
+        expect(identityOf(result({ ...object, more: "than before" }))).not.toBe(identityOf(result(object)));
+        expect(identityOf(result(object, { tool: "other" }))).not.toBe(identityOf(result(object)));
+      }),
+    );
+  });
+});
