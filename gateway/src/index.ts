@@ -1,4 +1,5 @@
 import { createClient } from "@connectrpc/connect";
+import { DelegateosService } from "@depute/contracts/depute/delegateos/v1/delegateos_service_pb";
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
 import { defineService, SERVICES } from "@depute/service";
@@ -7,6 +8,8 @@ import { aspRoutes } from "../wires/asp/index.ts";
 import { aspUpgrades } from "../wires/asp/live.ts";
 import { capRoutes } from "../wires/cap/index.ts";
 import { delegateosRoutes } from "../wires/delegateos/index.ts";
+import { DelegateosMethods } from "../wires/delegateos/methods.ts";
+import { delegateosService } from "../wires/delegateos/rpc.ts";
 import { logRoutes } from "../wires/log/index.ts";
 import { mcpWire, readMcpConfig } from "../wires/mcp/index.ts";
 import { nekteRoutes } from "../wires/nekte/index.ts";
@@ -22,7 +25,7 @@ import { gatewaySettings } from "./settings.ts";
 export const gateway = defineService({
   name: "gateway",
   settings: gatewaySettings,
-  descriptors: [...SERVICES.flatMap((name) => FORWARDED[name]), Nekte],
+  descriptors: [...SERVICES.flatMap((name) => FORWARDED[name]), Nekte, DelegateosService],
   async start(deps, settings) {
     const { log, clock, timers, stopping } = deps;
     const { maxBodyBytes, nekteDefaultAgent: defaultAgent, nekteInvokeTimeout: invokeTimeoutMs } = settings;
@@ -39,6 +42,7 @@ export const gateway = defineService({
     };
     const mcp = mcpWire(readMcpConfig(settings.mcpConfig), deps.connect, clients, wire);
     const methods = new NekteMethods({ clients, defaultAgent, invokeTimeoutMs });
+    const delegateos = new DelegateosMethods(clients, clock);
     const auth = settings.auth === "required" ? "bearer" : "none";
     return {
       routes: (router) => {
@@ -49,10 +53,11 @@ export const gateway = defineService({
           }
         }
         router.service(Nekte, nekteService(methods, clock));
+        router.service(DelegateosService, delegateosService(delegateos, clock));
       },
       http: [
         ...nekteRoutes({ methods, deps: wire, epochMs: settings.nekteEpochMs, auth }),
-        ...delegateosRoutes(clients, wire),
+        ...delegateosRoutes(delegateos, clients, wire),
         ...aspRoutes(clients, wire),
         ...capRoutes(clients, wire),
         ...logRoutes(createClient(LogService, deps.connect("verifier")), wire),

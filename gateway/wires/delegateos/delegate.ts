@@ -15,6 +15,7 @@ import type { Clients } from "../../src/clients.ts";
 import { refusalIn } from "../../src/fault.ts";
 import type { WireCall } from "../../src/wire-call.ts";
 import { asDenial, grantedTo } from "./errors.ts";
+import { declaredRights, type Estimates, estimate } from "./estimates.ts";
 
 /** The parent of a delegation that begins a chain (DelegateOS 8.1). */
 const ROOT_DELEGATION = "del_000000000000";
@@ -56,13 +57,15 @@ export async function delegate(
     assertInTime(contract, clock);
     const agent = await delegatee(clients, token.delegatee, call);
     assertSupported(agent, contract);
-    const estimate = await estimatedMs(clients, agent, contract, call);
+    const estimates = await estimate(clients, clock, agent, contract, call);
+    assertPayable(estimates, contract);
     await turningDown(clients.contracts.createContract({ contract }, call.aside));
     await handOver(clients, params, contract, agent, call);
     return create(DelegateResultSchema, {
       accepted: true,
       delegationId,
-      ...(estimate === undefined ? {} : { estimatedDurationMs: estimate }),
+      ...(estimates.durationMs !== undefined && { estimatedDurationMs: estimates.durationMs }),
+      ...(estimates.costMicrocents !== undefined && { estimatedCostMicrocents: estimates.costMicrocents }),
     });
   } catch (thrown) {
     if (!(thrown instanceof TurnedDown)) throw thrown;
@@ -122,11 +125,6 @@ async function delegatee({ agents }: Clients, principal: string, call: WireCall)
   throw new TurnedDown("agent_not_found", "no living agent has the key that the token was handed to");
 }
 
-/** Ids of capabilities that are rights in DelegateOS's sense, `namespace:action` (DelegateOS 12). */
-function declaredRights({ capabilityIds }: Agent): ReadonlySet<string> {
-  return new Set(capabilityIds.filter((id) => id.includes(":")));
-}
-
 /** An agent that says which rights it works with is held to them; one that says nothing is taken at its token. */
 function assertSupported(agent: Agent, contract: TaskContract): void {
   const declared = declaredRights(agent);
@@ -136,28 +134,14 @@ function assertSupported(agent: Agent, contract: TaskContract): void {
   throw new TurnedDown("capability_mismatch", `Agent does not support ${lacking}`);
 }
 
-/** The time that the agent's cost hints give for all that the contract requires; undefined where one gives none. */
-async function estimatedMs(
-  { discovery }: Clients,
-  agent: Agent,
-  contract: TaskContract,
-  call: WireCall,
-): Promise<bigint | undefined> {
-  const declared = declaredRights(agent);
-  const required = (contract.constraints?.requiredCapabilities ?? []).filter((right) => declared.has(right));
-  if (required.length === 0) return undefined;
-  const { capabilities } = await discovery.discoverCapabilities(
-    { level: 1, agentId: agent.id, pageSize: 1000 },
-    call.aside,
+/** Work that would cost more than its contract allows is not begun. */
+function assertPayable({ costMicrocents }: Estimates, { constraints }: TaskContract): void {
+  const most = constraints?.maxBudgetMicrocents ?? 0n;
+  if (costMicrocents === undefined || costMicrocents <= most) return;
+  throw new TurnedDown(
+    "budget_exceeded",
+    `the agent's price is ${costMicrocents} microcents, the contract allows ${most}`,
   );
-  let total = 0n;
-  for (const right of required) {
-    const found = capabilities.find(({ capability }) => capability.value?.id === right)?.capability;
-    const ms = found?.case === "summary" ? found.value.cost?.avgMs : undefined;
-    if (ms === undefined) return undefined;
-    total += BigInt(ms);
-  }
-  return total;
 }
 
 /** Creates the task, once for each delegation. */

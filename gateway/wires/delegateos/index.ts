@@ -14,11 +14,11 @@ import { jsonRpcRoute, type WireDeps } from "../../src/json-rpc-route.ts";
 import { wireCall } from "../../src/wire-call.ts";
 import { revocationList } from "./documents.ts";
 import { DELEGATEOS_ERRORS } from "./errors.ts";
-import { DelegateosMethods } from "./methods.ts";
+import type { DelegateosMethods } from "./methods.ts";
 
 /** The DelegateOS wire: JSON-RPC, and the list of revocations that verifiers poll. */
-export function delegateosRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
-  const known = endpoint(new DelegateosMethods(clients, deps.clock));
+export function delegateosRoutes(methods: DelegateosMethods, clients: Clients, deps: WireDeps): HttpRoute[] {
+  const known = endpoint(methods);
   return [
     jsonRpcRoute("/delegateos", () => known, deps),
     {

@@ -1,6 +1,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
+import { DelegateosService } from "@depute/contracts/depute/delegateos/v1/delegateos_service_pb";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
 import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
@@ -45,6 +46,8 @@ export const SERVICES = {
   executions: ExecutionService,
   /** CAP's messages between agents, and people. */
   messages: MessageService,
+  /** DelegateOS's exchange: delegate, complete, revoke. */
+  delegateos: DelegateosService,
   tokens: TokenService,
   revocations: RevocationService,
   spend: SpendService,
