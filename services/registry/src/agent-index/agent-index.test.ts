@@ -17,7 +17,8 @@ const query = fc.record(
 );
 const NOWHERE: CapabilityPlace = { id: "", agentId: "" };
 
-const indexOf = (maxBytes: number, onFull = () => {}) => new AgentIndex({ maxBytes, onFull });
+const indexOf = (maxBytes: number, onFull = () => {}, more = {}) =>
+  new AgentIndex({ maxBytes, onFull, ...more });
 
 /** What a look at every agent finds. */
 function lookUp(agents: Iterable<IndexedAgent>, { keys, category, id }: IndexQuery): CapabilityPlace[] {
@@ -29,30 +30,36 @@ function lookUp(agents: Iterable<IndexedAgent>, { keys, category, id }: IndexQue
   return found.sort((a, b) => compareText(a.id, b.id) || compareText(a.agentId, b.agentId));
 }
 
-it("finds what a look at every agent finds, page by page, whatever was put before", () => {
-  fc.assert(
-    fc.property(
-      fc.array(agent, { maxLength: 12 }),
-      query,
-      fc.integer({ min: 1, max: 4 }),
-      (puts, asked, size) => {
-        fc.pre(asked.keys.length > 0 || asked.category !== undefined || asked.id !== undefined);
-        const [index, agents] = [indexOf(1_000_000), new Map<string, IndexedAgent>()];
-        for (const each of puts) {
-          index.put(each);
-          agents.set(each.id, each);
-        }
-        const all: CapabilityPlace[] = [];
-        for (;;) {
-          const page = index.findCapabilities(asked, all.at(-1) ?? NOWHERE, size) ?? [];
-          all.push(...page);
-          if (page.length < size) break;
-        }
-        expect(all).toEqual(lookUp(agents.values(), asked));
-      },
-    ),
-  );
-});
+it.each([2_000, 1, 0])(
+  "finds what a look at every agent finds, page by page, within %d steps or beyond",
+  (maxSteps) => {
+    fc.assert(
+      fc.property(
+        fc.array(agent, { maxLength: 12 }),
+        query,
+        fc.integer({ min: 1, max: 4 }),
+        (puts, asked, size) => {
+          fc.pre(asked.keys.length > 0 || asked.category !== undefined || asked.id !== undefined);
+          const [index, agents] = [
+            indexOf(1_000_000, undefined, { maxSteps }),
+            new Map<string, IndexedAgent>(),
+          ];
+          for (const each of puts) {
+            index.put(each);
+            agents.set(each.id, each);
+          }
+          const all: CapabilityPlace[] = [];
+          for (;;) {
+            const page = index.findCapabilities(asked, all.at(-1) ?? NOWHERE, size) ?? [];
+            all.push(...page);
+            if (page.length < size) break;
+          }
+          expect(all).toEqual(lookUp(agents.values(), asked));
+        },
+      ),
+    );
+  },
+);
 
 it("finds agents by their keys, of any status, in the order of their ids", () => {
   const index = indexOf(1_000_000);
@@ -69,19 +76,35 @@ it("finds agents by their keys, of any status, in the order of their ids", () =>
   expect(index.findAgents(["tx", "py"], "", 10)).toEqual(["a", "c"]);
 });
 
-it("leaves to the store what more agents have than it looks at", () => {
-  const index = indexOf(10_000_000);
-  for (let i = 0; i < 20_001; i++) {
-    const keys = i === 0 ? ["tx", "rare"] : ["tx"];
-    index.put({ id: `a${i}`, active: true, keys, capabilities: [{ id: "n", category: "k" }] });
+it("leaves to the store what is not found within its steps and more agents have than it looks at", () => {
+  const index = indexOf(1_000_000, undefined, { maxSteps: 5, maxAgents: 10 });
+  for (let i = 0; i < 30; i++) {
+    const keys = i === 0 ? ["tx", "rare"] : i % 2 === 0 ? ["tx"] : ["tx", "odd"];
+    index.put({ id: `a${10 + i}`, active: true, keys, capabilities: [{ id: "n", category: "k" }] });
   }
-  expect(index.findCapabilities({ keys: ["tx"], category: "k" }, NOWHERE, 10)).toBeUndefined();
-  expect(index.findCapabilities({ keys: ["tx", "rare"] }, NOWHERE, 10)).toEqual([{ id: "n", agentId: "a0" }]);
+  expect(index.findCapabilities({ keys: ["tx", "odd"] }, NOWHERE, 10)).toBeUndefined();
+  expect(index.findCapabilities({ keys: ["tx", "odd"] }, NOWHERE, 1)).toEqual([{ id: "n", agentId: "a11" }]);
+  expect(index.findCapabilities({ keys: ["tx", "rare"] }, NOWHERE, 10)).toEqual([
+    { id: "n", agentId: "a10" },
+  ]);
+});
+
+it("finds the same when it was loaded at once, in whatever order", () => {
+  fc.assert(
+    fc.property(fc.uniqueArray(agent, { selector: ({ id }) => id }), query, (agents, asked) => {
+      fc.pre(asked.keys.length > 0 || asked.category !== undefined || asked.id !== undefined);
+      const index = indexOf(1_000_000);
+      index.beginLoading();
+      for (const each of agents) index.put(each);
+      index.endLoading();
+      expect(index.findCapabilities(asked, NOWHERE, 100)).toEqual(lookUp(agents, asked));
+    }),
+  );
 });
 
 it("gives itself up when it would hold more than it may, and says so once", () => {
   let full = 0;
-  const index = indexOf(1_100, () => {
+  const index = indexOf(2_100, () => {
     full += 1;
   });
   index.put({ id: "a", active: true, keys: ["tx", "ty"], capabilities: [] });

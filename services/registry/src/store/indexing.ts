@@ -19,10 +19,12 @@ export async function indexAgent(
   tx.afterCommit(() => index.put(agent));
 }
 
-/** Fills an index with what is in the store, some agents at a time. */
+/** Fills an empty index with what is in the store, some agents at a time. */
 export async function fillIndex(store: Store, index: AgentIndex): Promise<void> {
+  index.beginLoading();
   let after: string | undefined = "";
   while (after !== undefined) after = await store.read((tx) => fillSome(tx, index, after ?? ""));
+  index.endLoading();
 }
 
 /** @returns the last agent that was read, or undefined when there are no more */
