@@ -7,7 +7,7 @@ export const ROOMS: Record<string, readonly string[]> = {
   "packages/store": ["packages/core"],
   "packages/bus": ["packages/core"],
   "packages/asp": ["packages/contracts", "packages/core", "packages/dct", "packages/wire"],
-  "packages/mcp": ["packages/contracts", "packages/core", "packages/wire"],
+  "packages/mcp": ["packages/contracts", "packages/core", "packages/dct", "packages/wire"],
   "packages/grpc-js": [],
   "packages/service": [
     "packages/contracts",

@@ -45,7 +45,7 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
     description: "Runs an MCP server and lets through what tokens grant. The server's command follows `--`.",
   });
   const config = upstreamOf(options, command);
-  const key = options.keyFile === "" ? undefined : await readKey(options.keyFile);
+  const key = options.keyFile === "" ? undefined : readKey(options.keyFile);
   if (options.tokenFile !== "" && key === undefined) throw new SettingsError("--token-file needs --key-file");
   const audience = config.audience ?? `mcp:${config.name}`;
   const publicUrl = options.platformPublicUrl === "" ? options.platform : options.platformPublicUrl;
@@ -82,7 +82,9 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
   const token = options.tokenFile === "" ? () => undefined : tokenIn(options.tokenFile);
   const held = (): Presentation | undefined => {
     const text = token();
-    return text === undefined || key === undefined ? undefined : heldToken(text, key, audience);
+    return text === undefined || key === undefined
+      ? undefined
+      : heldToken(text, key, audience, systemClock.now);
   };
   const face = stdioFace({ proxy: () => proxy, held, audience: () => audience, onError: say("client") });
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void face.close());
@@ -91,9 +93,9 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
   service.close();
 }
 
-async function readKey(path: string) {
+function readKey(path: string) {
   try {
-    return await holderKey(readFileSync(path, "utf8"), () => systemClock.now());
+    return holderKey(readFileSync(path, "utf8"));
   } catch (cause) {
     throw new SettingsError(`cannot use the key file ${path}: ${messageOf(cause)}`, { cause });
   }

@@ -34,8 +34,8 @@ export type Grants =
 
 /** Who decides: the tokens service, wherever it is. Each of them throws DeputeError when it cannot be asked. */
 export interface Authoriser {
-  /** Whether the token's holder may do this now. A genuine proof is used up. */
-  verify(presented: Presented, right: Right, argumentsDigest: string): Promise<Verdict>;
+  /** Whether the token's holder may do all of this now, by one call. A genuine proof is used up. */
+  verify(presented: Presented, rights: readonly Right[], argumentsDigest: string): Promise<Verdict>;
   /** Sets an amount (microcents, at least 1) aside on every block of the token, once for each request id. */
   reserve(token: string, microcents: number, requestId: string): Promise<Reserved>;
   /** Charges a reservation: an amount in microcents, or all of it. @returns what was charged */

@@ -18,6 +18,7 @@ const MAX_RESOURCE_CHARS = 1024;
 /** A call that may be made. */
 export interface Admitted {
   readonly rule: CallRule;
+  /** The right that is named where something is said of the call: of several resources the first. */
   readonly right: Right;
   /** Whose token it is; undefined for a call that needed none. */
   readonly principal?: string;
@@ -49,13 +50,19 @@ export async function admit(
   const { namespace, action } = rule;
   const found = resourceOf(rule, args);
   if (!found.ok) throw unusable(rule, found.detail);
-  const resource = found.needsRealPath ? await realPath(found.resource) : found.resource;
-  if (resource === undefined) throw unusable(rule, "the path cannot be followed");
-  if (resource === "" || resource.length > MAX_RESOURCE_CHARS) throw unusable(rule, "too short or too long");
-  const right = { namespace, action, resource };
+  const rights: Right[] = [];
+  for (const named of found.resources) {
+    const resource = found.needsRealPath ? await realPath(named) : named;
+    if (resource === undefined) throw unusable(rule, "the path cannot be followed");
+    if (resource === "" || resource.length > MAX_RESOURCE_CHARS)
+      throw unusable(rule, "too short or too long");
+    rights.push({ namespace, action, resource });
+  }
+  const [right] = rights;
+  if (right === undefined) throw unusable(rule, "no resource");
   if (presentation === undefined) return { rule, right };
   const digest = digestOf(args);
-  const verdict = await authoriser.verify(await present(presentation, digest), right, digest);
+  const verdict = await authoriser.verify(await present(presentation, args), rights, digest);
   if (!verdict.ok) throw denialOf(verdict.denial, right);
   return { rule, right, principal: verdict.principal };
 }

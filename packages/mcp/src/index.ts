@@ -1,7 +1,7 @@
 export * from "./authoriser.ts";
 export { argumentsDigest, definitionDigest } from "./digest.ts";
 export { type DownstreamOptions, downstream, downstreamFactory, withPresentation } from "./downstream.ts";
-export { type HolderKey, heldToken, holderKey } from "./holder.ts";
+export { heldToken, holderKey } from "./holder.ts";
 export { type Changing, HttpFace, type HttpFaceOptions } from "./http-face.ts";
 export { PlatformAuthoriser, type PlatformAuthoriserOptions } from "./platform-authoriser.ts";
 export { once, type Presentation } from "./presentation.ts";

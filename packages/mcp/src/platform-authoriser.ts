@@ -52,12 +52,17 @@ export class PlatformAuthoriser implements Authoriser {
     this.#bindings = new Recent({ max: MAX_BINDINGS, ms: BINDING_MS, clock: options.clock });
   }
 
-  async verify({ token, proof, contractId }: Presented, right: Right, digest: string): Promise<Verdict> {
+  async verify(
+    { token, proof, contractId }: Presented,
+    [requested, ...alsoRequested]: readonly Right[],
+    digest: string,
+  ): Promise<Verdict> {
     const { result, principal } = await this.#tokens.verifyToken(
       {
         token: serialized(token),
         ...(proof === undefined ? {} : { proof: { ...proof, argumentsDigest: digest } }),
-        requested: right,
+        ...(requested !== undefined && { requested }),
+        alsoRequested,
         contractId,
       },
       this.#options.callOptions(),

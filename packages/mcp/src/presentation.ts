@@ -10,7 +10,7 @@ export interface Presentation {
   /** The contract that is executed; empty for no matter. */
   readonly contractId: string;
   /** A proof for one call with these arguments; undefined where there is none (any more). */
-  prove(argumentsDigest: string): Promise<Proof | undefined>;
+  prove(args: unknown): Promise<Proof | undefined>;
 }
 
 /**
@@ -45,8 +45,8 @@ export function once(token: string, contractId: string, proof: Proof | undefined
 }
 
 /** What is shown to the verifier for one call. */
-export async function present(presentation: Presentation, argumentsDigest: string): Promise<Presented> {
+export async function present(presentation: Presentation, args: unknown): Promise<Presented> {
   const { token, contractId } = presentation;
-  const proof = await presentation.prove(argumentsDigest);
+  const proof = await presentation.prove(args);
   return { token, contractId, ...(proof === undefined ? {} : { proof }) };
 }

@@ -210,13 +210,24 @@ describe("an argument that names no resource (M7)", () => {
   test.each([
     ["none", {}],
     ["a member of another name", { OF: "one" }],
-    ["several", { of: ["one", "two"] }],
     ["an empty list", { of: [] }],
   ])("%s asks for every resource", async (_, args) => {
     const { call, authoriser } = bench(ANSWERS);
     await refusal(call("named", args));
-    expect(authoriser.verified.map(({ right }) => right.resource)).toEqual(["*"]);
+    expect(authoriser.verified.map(({ right }) => right?.resource)).toEqual(["*"]);
   });
+});
+
+test.each([
+  ["some of", token("one"), false],
+  ["all of", token("one", "two"), true],
+])("several resources in one call with a token for %s them", async (_, shown, isAllowed) => {
+  const { call, authoriser, received } = bench(ANSWERS);
+  const asked = call("named", { of: ["one", "two"] }, shown);
+  if (isAllowed) await asked;
+  else expect(await refusal(asked)).toMatchObject({ data: { type: "capability_not_granted" } });
+  expect(authoriser.verified).toHaveLength(1);
+  expect(received.filter(({ method }) => method === "tools/call")).toHaveLength(isAllowed ? 1 : 0);
 });
 
 test("a proof in _delegateos has to name this proxy (M8)", async () => {

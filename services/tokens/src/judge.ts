@@ -14,11 +14,12 @@ import {
   rightfulRevokers,
   type SignedJSONToken,
   type TokenInput,
+  type VerifyResult,
 } from "@depute/dct";
 import type { AuditLog } from "./audit-log.ts";
 import { withNotes } from "./block-limits.ts";
 import type { BlockNotes } from "./block-notes.ts";
-import type { Chains } from "./chains.ts";
+import type { Chains, Verification } from "./chains.ts";
 import type { HolderProofs } from "./holder-proofs.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import type { RevocationState } from "./revocation-state.ts";
@@ -83,7 +84,8 @@ export class Judge {
     const isBehind = state.sequence < minSequence;
     const decided = await chains.decide(input, asked, { now, isBehind });
     const place = { target: request.proof?.target ?? "", tenant: request.tenant };
-    const result = await withNotes(this.#options, decided, place);
+    const noted = await withNotes(this.#options, decided, place);
+    const result = this.#withMore(noted, decided.verification, request.alsoRequested);
     const token = result.ok ? result.token : parsed(input);
     const proof = result.ok
       ? result.proof
@@ -123,6 +125,21 @@ export class Judge {
     const principal = checked.ok ? checked.proof.principal : "";
     audit.add({ kind: "verify_proof", caller, principal, ...decisionOf(denial), blocks: [] });
     return denial === undefined ? { ok: true, principal } : { ok: false, denial };
+  }
+
+  /** Whether a token that is allowed what was asked for is allowed the rest, too. */
+  #withMore(
+    result: VerifyResult,
+    verification: Verification,
+    more: readonly VerifyTokenRequest["alsoRequested"][number][],
+  ): VerifyResult {
+    if (!result.ok) return result;
+    const holder = verification.context.holder === "bearer" ? "bearer" : "proved";
+    for (const request of more) {
+      const one = this.#options.chains.repeat(verification, { request, holder });
+      if (!one.ok) return one;
+    }
+    return result;
   }
 
   /**

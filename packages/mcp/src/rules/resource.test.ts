@@ -11,7 +11,9 @@ const rule = (form: ResourceForm, namespace = "docs", more: object = {}): CallRu
 });
 const found = (form: ResourceForm, at: unknown, namespace?: string) => {
   const result = resourceOf(rule(form, namespace), { at });
-  return result.ok ? result.resource : undefined;
+  if (!result.ok) return undefined;
+  expect(result.resources).toHaveLength(1);
+  return result.resources[0];
 };
 
 describe("the resource that an argument names", () => {
@@ -60,15 +62,36 @@ describe("the resource that an argument names", () => {
   });
 
   test("a missing one is every resource, or what configuration says", () => {
-    expect(resourceOf(rule("text"), {})).toMatchObject({ ok: true, resource: "*" });
-    expect(resourceOf(rule("text", "docs", { absent: "usual" }), {})).toMatchObject({ resource: "usual" });
+    expect(resourceOf(rule("text"), {})).toMatchObject({ ok: true, resources: ["*"] });
+    expect(resourceOf(rule("text", "docs", { absent: "usual" }), {})).toMatchObject({
+      resources: ["usual"],
+    });
+  });
+
+  test("several are several, each once; more than can be judged one by one are every resource", () => {
+    const resources = (at: unknown, form: ResourceForm = "path") => {
+      const result = resourceOf(rule(form), { at });
+      return result.ok ? result.resources : result.detail;
+    };
+    expect(resources(["/a", "/b/", "/a", "/b"])).toEqual(["/a", "/b"]);
+    expect(resources(["/a", "/a/../b"])).toBe("the path is not in its plain form");
+    expect(resources(["/a", 7])).toBe("the argument that names the resource is not a text");
+    expect(resources([])).toEqual(["*"]);
+    const many = Array.from({ length: 65 }, (_, n) => `/${n}`);
+    expect(resources(many.slice(1))).toEqual(many.slice(1));
+    expect(resources(many)).toEqual(["*"]);
+    const two = { kind: "argument", pointers: ["/from", "/to"], form: "path" } as const;
+    const call = { ...rule("path"), resource: two };
+    expect(resourceOf(call, { from: "/a", to: "/b" })).toMatchObject({ resources: ["/a", "/b"] });
+    expect(resourceOf(call, { from: "/a" })).toMatchObject({ resources: ["*"] });
   });
 
   test("whatever is sent, the answer is a resource without a wildcard, every resource, or none", () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom<ResourceForm>("text", "path", "uri"), (at, form) => {
         const result = resourceOf(rule(form), { at });
-        return !result.ok || result.resource === "*" || !result.resource.includes("*");
+        const isNone = (resource: string) => !resource.includes("*");
+        return !result.ok || result.resources.every(isNone) || result.resources.join() === "*";
       }),
     );
   });

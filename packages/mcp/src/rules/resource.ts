@@ -1,17 +1,19 @@
 import { pointAt } from "./pointer.ts";
 import { type CallRule, EVERY_RESOURCE, type ResourceForm } from "./tool-map.ts";
 
-/** The resource of a call, or why there is none: the call is denied then. */
+/** The resources of a call, at least one and each once, or why there is none: the call is denied then. */
 export type Found =
-  | { readonly ok: true; readonly resource: string; readonly needsRealPath: boolean }
+  | { readonly ok: true; readonly resources: readonly string[]; readonly needsRealPath: boolean }
   | { readonly ok: false; readonly detail: string };
 
-/** The most resources that one call is looked through for. */
+/** The most arguments that name a resource in one call. */
 const MAX_VALUES = 1000;
+/** The most resources of one call that are judged one by one; more count as every resource. */
+const MAX_RESOURCES = 64;
 
 /**
- * Which resource a call is about. Nothing is repaired: what is not plainly one resource is denied, or counts as every
- * resource. The forms of patterns and segments are the verifier's to judge (DelegateOS 10.2).
+ * Which resources a call is about; all of them have to be granted. Nothing is repaired: what is not plainly a resource is
+ * denied, and what names none counts as every resource. The forms of patterns and segments are the verifier's to judge (DelegateOS 10.2).
  *
  * @param args the arguments as they are forwarded
  */
@@ -29,9 +31,15 @@ export function resourceOf({ namespace, resource: rule }: CallRule, args: unknow
       values.push(text);
     }
   }
-  const [first, ...others] = new Set(values);
-  if (first === undefined || others.length > 0) return found(EVERY_RESOURCE);
-  return inForm(first, rule.form, namespace);
+  const texts = [...new Set(values)];
+  if (texts.length === 0 || texts.length > MAX_RESOURCES) return found(EVERY_RESOURCE);
+  const resources = new Set<string>();
+  for (const text of texts) {
+    const one = inForm(text, rule.form, namespace);
+    if (!one.ok) return one;
+    for (const resource of one.resources) resources.add(resource);
+  }
+  return { ok: true, resources: [...resources], needsRealPath: rule.form === "real-path" };
 }
 
 function inForm(text: string, form: ResourceForm, namespace: string): Found {
@@ -41,23 +49,22 @@ function inForm(text: string, form: ResourceForm, namespace: string): Found {
     case "text":
       return found(text);
     case "path":
-      return path(text, false);
     case "real-path":
-      return path(text, true);
+      return path(text);
     case "uri":
       return uri(text, namespace);
   }
 }
 
 /** Spellings that servers are known to read as another path: `~`, quotes and blanks at the ends, doubled slashes. */
-function path(text: string, needsRealPath: boolean): Found {
+function path(text: string): Found {
   if (!text.startsWith("/")) return denied("the path is not absolute");
   if (text !== text.trim() || /["'`]$/.test(text)) return denied("the path ends in a blank or a quote");
   if (/[\\\p{Cc}]|\/\/|\/\.{1,2}(\/|$)/u.test(text)) return denied("the path is not in its plain form");
   // Compatibility characters (full-width dots, one-dot leaders) become plain ones where names are normalised.
   if (/\/\.{1,2}(\/|$)|\/\/|\\/.test(text.normalize("NFKC")))
     return denied("the path is not in its plain form");
-  return { ok: true, resource: text.length > 1 ? text.replace(/\/$/, "") : text, needsRealPath };
+  return found(text.length > 1 ? text.replace(/\/$/, "") : text);
 }
 
 const ADDRESS = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*)(\/[^?#]*)?([?#].*)?$/;
@@ -70,11 +77,11 @@ function uri(text: string, namespace: string): Found {
   // What is behind ? and # may say anything, so that it cannot be part of a path.
   if (query !== undefined) return denied("a query or fragment in the address");
   if (scheme !== "file") return found(`${scheme}${authority === "" ? "" : `/${authority}`}${rest}`);
-  return authority === "" ? path(rest, false) : denied("a file address that names a host");
+  return authority === "" ? path(rest) : denied("a file address that names a host");
 }
 
 function found(resource: string): Found {
-  return { ok: true, resource, needsRealPath: false };
+  return { ok: true, resources: [resource], needsRealPath: false };
 }
 
 function denied(detail: string): Found {

@@ -18,7 +18,7 @@ export interface CallRule {
 export type ResourceRule =
   /** Always the same. `*` is every resource, which only a token for every resource grants. */
   | { readonly kind: "fixed"; readonly value: string }
-  /** What the arguments at these pointers (RFC 6901) say. More than one resource in a call counts as every resource. */
+  /** What the arguments at these pointers (RFC 6901) say. A token has to grant all the resources of a call. */
   | {
       readonly kind: "argument";
       readonly pointers: readonly string[];

@@ -1,4 +1,5 @@
 import type { Capability } from "@depute/contracts/delegateos/v0/token_pb";
+import { matches, parsePattern, parseResource } from "@depute/dct";
 import type { List } from "./methods.ts";
 import { resourceOf } from "./resource.ts";
 import type { CallRule, ToolMap } from "./tool-map.ts";
@@ -7,8 +8,8 @@ import type { CallRule, ToolMap } from "./tool-map.ts";
 export type Right = Pick<Capability, "namespace" | "action" | "resource">;
 
 /**
- * The entries of a list that a token could use. This is for show, and may show one too many: every use is judged by the
- * verifier, whatever was listed (DelegateOS 11.3).
+ * The entries of a list that a token could use. What an entry needs is matched as the verifier does, where it is known
+ * before the arguments are; every use is judged by the verifier, whatever was listed (DelegateOS 11.3).
  *
  * @param granted what the token grants; undefined for a caller that needs no token
  */
@@ -30,18 +31,15 @@ export function visible(
 
 function couldGrant(right: Right, rule: CallRule, list: List, name: string): boolean {
   if (right.namespace !== rule.namespace || right.action !== rule.action) return false;
-  if (rule.resource.kind === "fixed") return couldMatch(right.resource, rule.resource.value);
+  if (rule.resource.kind === "fixed") return grants(right, rule.resource.value);
   // A template is not yet an address, and a tool's or prompt's arguments are not known yet.
   if (list.name !== "uri") return true;
   const found = resourceOf(rule, { [list.name]: name });
-  return found.ok && couldMatch(right.resource, found.resource);
+  return found.ok && found.resources.every((resource) => grants(right, resource));
 }
 
-/** Whether what a pattern says before its first wildcard fits a resource. */
-function couldMatch(pattern: string, resource: string): boolean {
-  if (pattern === "*" || pattern === "**") return true;
-  const begin = pattern.indexOf("*");
-  if (begin < 0) return pattern === resource;
-  const literal = pattern.slice(0, begin);
-  return resource.startsWith(literal) || resource === literal.replace(/\/$/, "");
+/** As the verifier matches (DelegateOS 10.2). */
+function grants({ namespace, resource: pattern }: Right, resource: string): boolean {
+  const [granted, asked] = [parsePattern(pattern, namespace), parseResource(resource, namespace)];
+  return !("problem" in granted) && !("problem" in asked) && matches(granted, asked);
 }

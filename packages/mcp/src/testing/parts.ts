@@ -18,18 +18,19 @@ import { Upstream } from "../upstream.ts";
 
 /** Somebody else's tokens service: tokens are words that name the resources that they grant, separated by commas. */
 export class FakeAuthoriser implements Authoriser {
-  readonly verified: { presented: Presented; right: Right; digest: string }[] = [];
+  readonly verified: { presented: Presented; right: Right | undefined; digest: string }[] = [];
   readonly settled: string[] = [];
   budget = Number.MAX_SAFE_INTEGER;
   bound = true;
   #reserved = 0;
 
-  async verify(presented: Presented, right: Right, digest: string) {
-    this.verified.push({ presented, right, digest });
-    const granted = presented.token.split("_").includes(right.resource);
+  async verify(presented: Presented, rights: readonly Right[], digest: string) {
+    this.verified.push({ presented, right: rights[0], digest });
+    const granted = presented.token.split("_");
     if (presented.proof === undefined)
       return { ok: false, denial: denial(DenialType.PROOF_REQUIRED) } as const;
-    if (!granted) return { ok: false, denial: denial(DenialType.CAPABILITY_NOT_GRANTED) } as const;
+    if (!rights.every(({ resource }) => granted.includes(resource)))
+      return { ok: false, denial: denial(DenialType.CAPABILITY_NOT_GRANTED) } as const;
     return { ok: true, principal: "holder", scope: create(AuthorizedScopeSchema, {}) } as const;
   }
 

@@ -1,0 +1,72 @@
+import { expect, test } from "vitest";
+import type { List } from "./methods.ts";
+import type { CallRule, ToolMap } from "./tool-map.ts";
+import { visible } from "./visible.ts";
+
+const rule = (resource: CallRule["resource"]): CallRule => {
+  return { namespace: "docs", action: "read", resource, cost: { most: 0 } };
+};
+const map: ToolMap = {
+  tools: new Map([
+    ["fixed", rule({ kind: "fixed", value: "reports/2026" })],
+    ["every", rule({ kind: "fixed", value: "*" })],
+    ["argued", rule({ kind: "argument", pointers: ["/path"], form: "path" })],
+  ]),
+  methods: new Map([["resources/read", rule({ kind: "argument", pointers: ["/uri"], form: "uri" })]]),
+  passed: new Set(),
+};
+const TOOLS: List = { member: "tools", usedBy: "tools/call", name: "name" };
+const RESOURCES: List = { member: "resources", usedBy: "resources/read", name: "uri" };
+const granted = (resource: string) => [{ namespace: "docs", action: "read", resource }];
+const names = (list: readonly unknown[]) => list.map((entry) => Object.values(entry as object)[0]);
+
+const tools = ["fixed", "every", "argued", "unmapped"].map((name) => ({ name }));
+test.each<[string, string[]]>([
+  ["*", ["fixed", "every", "argued"]],
+  ["**", ["fixed", "every", "argued"]],
+  ["reports/2026", ["fixed", "argued"]],
+  ["reports/*", ["fixed", "argued"]],
+  ["reports/**", ["fixed", "argued"]],
+  // No segment is matched in part, whatever the pattern begins with.
+  ["reports/20*", ["argued"]],
+  ["rep*/2026", ["argued"]],
+  ["report", ["argued"]],
+])("a token for %s shows %j of the tools", (resource, shown) => {
+  expect(names(visible(tools, TOOLS, map, granted(resource)))).toEqual(shown);
+});
+
+test.each<[string, string[]]>([
+  ["/docs/**", ["file:///docs/plan", "file:///docs"]],
+  ["/docs/*", ["file:///docs/plan"]],
+  ["/docs-secret/**", ["file:///docs-secret/key"]],
+  ["note/**", ["note://a/b"]],
+])("a token for %s shows %j of the resources", (resource, shown) => {
+  const uris = [
+    "file:///docs/plan",
+    "file:///docs",
+    "file:///docs-secret/key",
+    "note://a/b",
+    "file:///a/../b",
+    "x",
+  ];
+  expect(
+    names(
+      visible(
+        uris.map((uri) => ({ uri })),
+        RESOURCES,
+        map,
+        granted(resource),
+      ),
+    ),
+  ).toEqual(shown);
+});
+
+test("a right of another namespace or action shows nothing, and what has no name is never shown", () => {
+  const other = [
+    { namespace: "data", action: "read", resource: "**" },
+    { namespace: "docs", action: "write", resource: "**" },
+  ];
+  expect(visible(tools, TOOLS, map, other)).toEqual([]);
+  expect(visible([null, "fixed", { name: 7 }, {}], TOOLS, map, granted("**"))).toEqual([]);
+  expect(names(visible(tools, TOOLS, map, undefined))).toEqual(["fixed", "every", "argued"]);
+});
