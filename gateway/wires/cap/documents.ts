@@ -14,7 +14,7 @@ import {
   ReviewKindSchema,
   ReviewStateSchema,
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
-import { formatTime, fromTimestamp } from "@depute/core";
+import { CAP_CODES, formatTime, fromTimestamp } from "@depute/core";
 import { encode } from "@depute/wire";
 
 type Time = Parameters<typeof fromTimestamp>[0];
@@ -118,6 +118,14 @@ export function reviewDocument(review: Review): JsonObject {
     ...timed("deadline", review.deadlineTime),
     ...(decidedBy === "" ? {} : { decided_by: decidedBy, reason }),
     ...timed("decided", review.decideTime),
+  };
+}
+
+/** The published codes of error_response, and what becomes of a task by each. */
+export function codesDocument(): JsonObject {
+  return {
+    codes: [...CAP_CODES].map(([code, { meaning, action }]) => ({ code, meaning, action })),
+    unlisted: "escalate",
   };
 }
 

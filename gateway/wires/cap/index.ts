@@ -6,7 +6,7 @@ import type { Clients } from "../../src/clients.ts";
 import type { WireDeps } from "../../src/json-rpc-route.ts";
 import { sendEvents } from "../../src/sse.ts";
 import { wireCall } from "../../src/wire-call.ts";
-import { lineagePage } from "./documents.ts";
+import { codesDocument, lineagePage } from "./documents.ts";
 import { type About, BrokenJson, positionOf, toCapError } from "./errors.ts";
 import { toSse } from "./events.ts";
 import { type Answer, type Asked, CapMethods, wholeNumber } from "./methods.ts";
@@ -16,6 +16,7 @@ const CHALLENGE = { "www-authenticate": "DPoP, Bearer" };
 
 const INBOX = "/cap/inbox/{id}";
 const TASK = "/cap/tasks/{id}";
+const CODES = "/cap/error-codes";
 const SCHEMA = "/cap/schemas/agent.schema.json";
 
 type Method = (asked: Asked) => Promise<Answer>;
@@ -84,6 +85,11 @@ export function capRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
   );
   return [
     ...routes,
+    {
+      methods: ["GET"],
+      path: CODES,
+      handle: async (_request, response) => sendJson(response, 200, codesDocument()),
+    },
     {
       methods: ["GET"],
       path: SCHEMA,

@@ -1,15 +1,18 @@
 import { Verdict } from "@depute/contracts/cap/v1/message_pb";
 import { MessageEffect } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
+import { newId } from "@depute/core";
 import { LOCAL_PRINCIPAL, ownOptions } from "@depute/service";
 import type { WriteTx } from "@depute/store";
+import type { Engine } from "../engine.ts";
 import type { Decision } from "../oversight/index.ts";
 import { taskNotFound } from "../rules/visibility.ts";
 import type { CapContext } from "./context.ts";
 import { post } from "./post.ts";
 import type { StoredMessage } from "./rows.ts";
+import { wordsOf } from "./rules/message.ts";
 import { ORCHESTRATOR } from "./rules/participant.ts";
-import type { Intent } from "./rules/permit.ts";
+import type { Intent, TaskFacts } from "./rules/permit.ts";
 import type { Sending } from "./send.ts";
 import { readKnown } from "./task-rows.ts";
 
@@ -38,15 +41,61 @@ export async function decideFirst<T>(
   intent: Deciding,
   send: () => Promise<T>,
 ): Promise<T> {
-  const { engine, oversight, clock } = tasks;
-  const reviewed = await engine.store.read((tx) => readKnown(tx, intent.reviewed.taskId));
-  if (reviewed === undefined) throw taskNotFound(intent.reviewed.taskId);
-  const overseer = reviewed.record.overseerPrincipal || LOCAL_PRINCIPAL;
+  const { oversight, clock } = tasks;
+  const { taskId, overseer } = await reviewedTask(tasks.engine, intent.reviewed);
   // The overseer was found to be the caller's by its id; its key may have been replaced since the task was created.
   const reviewer = sender.id === ORCHESTRATOR && !identity.local ? sender.principal : overseer;
-  const options = ownOptions(context, clock);
-  return oversight.decide(reviewed.cap.taskId, decisionOf(intent), reviewer, options, send);
+  return oversight.decide(taskId, decisionOf(intent), reviewer, ownOptions(context, clock), send);
 }
+
+/** Puts a question to the queue of reviews first, and then the message sent. */
+export async function inquireFirst<T>(
+  { tasks }: CapContext,
+  { kind, context }: Sending,
+  { reviewed }: Extract<Intent, { does: "inquire" }>,
+  send: (inquiry: number) => Promise<T>,
+): Promise<T> {
+  const { taskId, overseer } = await reviewedTask(tasks.engine, reviewed);
+  const question = { requestId: newId(), text: wordsOf(kind).text, reviewer: overseer };
+  return tasks.oversight.inquire(taskId, question, ownOptions(context, tasks.clock), send);
+}
+
+async function reviewedTask({ store }: Engine, { taskId: capTaskId }: TaskFacts) {
+  const reviewed = await store.read((tx) => readKnown(tx, capTaskId));
+  if (reviewed === undefined) throw taskNotFound(capTaskId);
+  return { taskId: reviewed.cap.taskId, overseer: reviewed.record.overseerPrincipal || LOCAL_PRINCIPAL };
+}
+
+/** Keeps the number of a question, so that it is not put to the author again. */
+export async function noteInquiry(
+  tx: WriteTx,
+  { tasks: { oversight } }: CapContext,
+  { taskId: capTaskId }: TaskFacts,
+  number: number,
+): Promise<void> {
+  const reviewed = await readKnown(tx, capTaskId);
+  if (reviewed !== undefined) await oversight.noteInquiry(tx, reviewed.cap.taskId, number);
+}
+
+/** What the author says to its overseer while its result is reviewed answers what was asked. */
+export async function noteAnswer(
+  tx: WriteTx,
+  { tasks: { oversight } }: CapContext,
+  { kind, sender }: Sending,
+  { taskId: capTaskId }: TaskFacts,
+): Promise<void> {
+  const reviewed = await readKnown(tx, capTaskId);
+  if (reviewed === undefined) return;
+  await oversight.noteAnswer(
+    tx,
+    reviewed.cap.taskId,
+    wordsOf(kind).text,
+    sender.principal.slice(0, MAX_PRINCIPAL),
+  );
+}
+
+/** Characters of a principal that the queue keeps. */
+const MAX_PRINCIPAL = 128;
 
 /** Delivers a decision, and applies it to the task whose result was held. */
 export async function decide(

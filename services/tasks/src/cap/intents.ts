@@ -2,7 +2,7 @@ import { MessageEffect } from "@depute/contracts/depute/tasks/v1/message_service
 import type { WriteTx } from "@depute/store";
 import { complete } from "./complete.ts";
 import type { CapContext } from "./context.ts";
-import { decide } from "./decide.ts";
+import { decide, noteAnswer, noteInquiry } from "./decide.ts";
 import { delegate, type PreparedDelegation, prepareDelegation } from "./delegate.ts";
 import { post } from "./post.ts";
 import { prepareReport, type Reassignment, report } from "./report.ts";
@@ -15,6 +15,8 @@ import { heldIfOwn } from "./worker.ts";
 export interface Prepared {
   readonly delegation?: PreparedDelegation | undefined;
   readonly reassignment?: Reassignment | undefined;
+  /** The number under which the queue of reviews has a question. */
+  readonly inquiry?: number;
 }
 
 /** Asks other services what a message's doing needs. */
@@ -37,7 +39,7 @@ export async function perform(
   cap: CapContext,
   sending: Sending,
   intent: Intent,
-  { delegation, reassignment }: Prepared,
+  { delegation, reassignment, inquiry }: Prepared,
 ): Promise<StoredMessage> {
   const { engine } = cap.tasks;
   const { message, kind, sender } = sending;
@@ -45,6 +47,7 @@ export async function perform(
   await heldIfOwn(tx, cap, kind.value.taskId, sender.id);
   switch (intent.does) {
     case "say":
+      if (intent.answers !== undefined) await noteAnswer(tx, cap, sending, intent.answers);
       return post(tx, engine, { message, effect: MessageEffect.SAID });
     case "delegate":
       if (delegation === undefined) throw new Error("a delegation was not prepared");
@@ -54,6 +57,7 @@ export async function perform(
     case "report":
       return report(tx, cap, sending, intent, reassignment);
     case "inquire":
+      await noteInquiry(tx, cap, intent.reviewed, inquiry ?? 0);
       return post(tx, engine, { message, effect: MessageEffect.INQUIRED });
     case "decide":
       return decide(tx, cap, sending, intent);

@@ -82,3 +82,13 @@ CREATE TABLE cap_requests (
 );
 CREATE INDEX cap_requests_by_message ON cap_requests (message_id);
 `;
+
+/** How often each participant was refused in a lineage, so that nobody fills it with what was refused. */
+export const CAP_REFUSALS = `
+CREATE TABLE cap_refusals (
+  root_id TEXT NOT NULL,
+  sender_id TEXT NOT NULL,
+  refusals BIGINT NOT NULL,
+  PRIMARY KEY (root_id, sender_id)
+);
+`;

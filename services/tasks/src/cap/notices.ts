@@ -11,7 +11,9 @@ import type { WriteTx } from "@depute/store";
 import { decode } from "@depute/wire";
 import type { TaskChange } from "../engine.ts";
 import type { Decision, OversightListener } from "../oversight/index.ts";
+import { advance } from "../rules/advance.ts";
 import type { TaskRecord } from "../rules/record.ts";
+import { suspended } from "../rules/retry.ts";
 import { isTerminal, statusName } from "../rules/state-machine.ts";
 import { readHeldResult } from "../store/work-rows.ts";
 import { settleReview } from "./complete.ts";
@@ -21,10 +23,13 @@ import { deliver } from "./rows.ts";
 import { codeOfFailure } from "./rules/error-actions.ts";
 import { ORCHESTRATOR, PLATFORM } from "./rules/participant.ts";
 import { type CapTask, findCapTask, reviewsOf } from "./task-rows.ts";
+import { holds } from "./worker.ts";
 
 /** The events of which somebody may have to be told. */
 const TOLD: ReadonlySet<TaskEvent["payload"]["case"]> = new Set([
   "requeued",
+  "resumed",
+  "suspensionRequested",
   "submitted",
   "completed",
   "failed",
@@ -61,6 +66,7 @@ export class Notices implements OversightListener {
     const cap = await findCapTask(tx, task.id);
     if (cap === undefined) return;
     if (task.status === TaskStatus.PENDING) return this.#deliverAgain(tx, cap);
+    if (task.suspensionRequest !== undefined && holds(after, cap.agentId)) return this.#suspend(tx, cap);
     if (this.#cap.told.has(tx, task.id)) return;
     if (task.status === TaskStatus.IN_REVIEW) return this.#tellOverseer(tx, cap, task);
     if (task.status === TaskStatus.COMPLETED) {
@@ -92,6 +98,13 @@ export class Notices implements OversightListener {
     });
   }
 
+  async inquired(tx: WriteTx, { task }: TaskRecord, inquiry: string): Promise<void> {
+    const cap = await this.#find(tx, task);
+    if (cap === undefined) return;
+    const value = { taskId: cap.capTaskId, senderId: task.overseerId, recipientId: cap.agentId, inquiry };
+    await this.#post(tx, MessageEffect.INQUIRED, { case: "oversightInquiry", value });
+  }
+
   async escalating(tx: WriteTx, { task }: TaskRecord): Promise<void> {
     const cap = await this.#find(tx, task);
     if (cap === undefined) return;
@@ -107,6 +120,23 @@ export class Notices implements OversightListener {
   async #deliverAgain(tx: WriteTx, { agentId, noticeId }: CapTask): Promise<void> {
     await deliver(tx, agentId, noticeId);
     tx.afterCommit(() => this.#cap.tasks.engine.wake(INBOX_TOPIC, agentId));
+  }
+
+  /** An inbox lets go of its task as soon as that is asked of it, and says so: there is nothing to save. */
+  async #suspend(tx: WriteTx, { taskId, capTaskId, agentId }: CapTask): Promise<void> {
+    const { engine } = this.#cap.tasks;
+    await engine.changeWithin(tx, taskId, (record, nowMs) => {
+      const payload = suspended(record.task, record.task.suspensionRequest ?? "", false);
+      return advance(record, { payload, by: "worker", settles: "suspend" }, nowMs);
+    });
+    await this.#tellError(
+      tx,
+      capTaskId,
+      agentId,
+      409,
+      "the task is suspended; it comes again when it goes on",
+      [agentId],
+    );
   }
 
   /** A result that a worker handed in is in the overseer's inbox. */

@@ -7,6 +7,7 @@ import { sha256 } from "../digest.ts";
 import type { Engine } from "../engine.ts";
 import {
   countMessage,
+  countRefusal,
   deliver,
   insertMessage,
   insertParty,
@@ -27,6 +28,9 @@ export const MAX_MESSAGES = 10_000;
 
 /** Refused messages of a lineage that are noted. */
 export const MAX_REFUSALS = 1_000;
+
+/** Refused messages of one sender that are noted in a lineage. */
+export const MAX_REFUSALS_EACH = 100;
 
 /** Messages that an inbox may hold without being acknowledged. */
 export const MAX_WAITING = 10_000;
@@ -97,6 +101,7 @@ export async function noteRefusal(
   const lineage = await readLineage(tx, rootId);
   // A lineage comes to be by what was sent, and whoever is refused again and again does not fill it.
   if (lineage === undefined || lineage.refusals >= MAX_REFUSALS) return;
+  if ((await countRefusal(tx, rootId, senderId)) > MAX_REFUSALS_EACH) return;
   const receiveMs = engine.clock.now();
   await insertMessage(tx, {
     messageId: newId(),

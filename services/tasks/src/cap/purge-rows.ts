@@ -13,7 +13,7 @@ export async function quietLineages(tx: ReadTx, beforeMs: number, limit: number)
 }
 
 /** What hangs on a lineage, by its root. */
-const PARTS = ["cap_tool_results", "cap_parties", "cap_tasks", "cap_lineages"];
+const PARTS = ["cap_refusals", "cap_tool_results", "cap_parties", "cap_tasks", "cap_lineages"];
 
 /**
  * Forgets up to so many messages of a lineage, and with the last of them the lineage. An inbox then says from where on it is

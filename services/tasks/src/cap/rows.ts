@@ -131,6 +131,17 @@ export async function countMessage(
   return (row?.messages ?? 0) + (row?.refusals ?? 0);
 }
 
+/** Counts one more refusal of a sender in a lineage, and gives back how many there are. */
+export async function countRefusal(tx: WriteTx, rootId: string, senderId: string): Promise<number> {
+  const row = await tx.get<{ refusals: number }>(
+    `INSERT INTO cap_refusals (root_id, sender_id, refusals) VALUES (?, ?, 1)
+     ON CONFLICT (root_id, sender_id) DO UPDATE SET refusals = cap_refusals.refusals + 1
+     RETURNING refusals`,
+    [rootId, senderId],
+  );
+  return row?.refusals ?? 0;
+}
+
 /** Notes that a participant has a part in a lineage. */
 export async function insertParty(tx: WriteTx, rootId: string, agentId: string): Promise<void> {
   await tx.run("INSERT INTO cap_parties (root_id, agent_id) VALUES (?, ?) ON CONFLICT DO NOTHING", [

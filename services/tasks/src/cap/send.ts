@@ -12,9 +12,9 @@ import { fromConnectError, type Identity } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import { messageDigest, sha256 } from "../digest.ts";
 import type { CapContext } from "./context.ts";
-import { decideFirst } from "./decide.ts";
+import { decideFirst, inquireFirst } from "./decide.ts";
 import { readFacts } from "./facts.ts";
-import { perform, prepare } from "./intents.ts";
+import { type Prepared, perform, prepare } from "./intents.ts";
 import { participantNotFound } from "./participants.ts";
 import { noteRefusal } from "./post.ts";
 import { findSent, hasToolResult, insertSent, isParty, readMessage, type StoredMessage } from "./rows.ts";
@@ -95,19 +95,21 @@ async function deliver(cap: CapContext, sending: Sending, once: Once): Promise<S
     return permitted;
   });
   const prepared = await prepare(cap, sending, intent);
-  const write = () =>
+  const write = (more: Prepared = prepared) =>
     store.write(async (tx) => {
       const known = await answered(tx, sender.id, once);
       if (known !== undefined) return known;
       const now = await look(tx);
       // Somebody else was first, and what was asked of others is not what is to be done now.
       if (now.does !== intent.does) throw changed(sending);
-      const stored = await perform(tx, cap, sending, now, prepared);
+      const stored = await perform(tx, cap, sending, now, more);
       if (once.requestId !== "")
         await insertSent(tx, sender.id, once.requestId, once.digest, stored.messageId);
       return answerOf(tx, stored);
     });
-  return intent.does === "decide" ? decideFirst(cap, sending, intent, write) : write();
+  if (intent.does === "decide") return decideFirst(cap, sending, intent, () => write());
+  if (intent.does === "inquire") return inquireFirst(cap, sending, intent, (inquiry) => write({ inquiry }));
+  return write();
 }
 
 /** What makes a call idempotent: its request id, or for a delegation its task. */

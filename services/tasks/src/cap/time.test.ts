@@ -1,7 +1,7 @@
 import { fromJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { CapMessage } from "@depute/contracts/cap/v1/message_pb";
-import { MessageOrigin } from "@depute/contracts/depute/tasks/v1/message_service_pb";
+import { MessageEffect, MessageOrigin } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { begin, DAY_MS } from "../testing/bench.ts";
@@ -150,6 +150,58 @@ describe("a review", () => {
     const told = (await heard("pm")).filter((one) => one.startsWith("errorResponse 408 depute -> pm T1.1"));
     expect(told).toHaveLength(1);
   });
+});
+
+describe("an overseer's question", () => {
+  const inquiry = (taskId: string) =>
+    ({
+      case: "oversightInquiry",
+      value: { taskId, senderId: "qa", recipientId: "analyst", inquiry: "which table?" },
+    }) as CapMessage["kind"];
+  const inquiries = async () => (await reviewOf()).inquiries;
+
+  test("that comes as a message is one of the queue, and so is its answer", async () => {
+    await underReview();
+    await open.send(inquiry("T1.1.1"));
+    expect(await inquiries()).toMatchObject([{ number: 1, text: "which table?", answer: "" }]);
+    await open.send(words("T1.1.1", "analyst", "qa", "sales_clean"));
+    await vi.waitFor(async () => expect(await inquiries()).toMatchObject([{ answer: "sales_clean" }]));
+    expect(await heard("analyst")).toEqual([
+      "delegationNotice pm -> analyst T1.1: do T1.1",
+      "oversightInquiry qa -> analyst T1.1.1: which table?",
+    ]);
+  });
+
+  test("that comes by the queue is a message", async () => {
+    await underReview();
+    open.bench.fakes.reviews.inquire((await reviewOf()).id, "which filters?");
+    await vi.waitFor(async () => {
+      await open.bench.pass(1);
+      expect((await heard("analyst")).at(-1)).toBe("oversightInquiry qa -> analyst T1.1: which filters?");
+    });
+  });
+});
+
+test("a task that is suspended leaves its inbox, and comes back when it is resumed", async () => {
+  const { engineTaskId: taskId } = await open.send(notice("T1", "orchestrator", "pm"));
+  await open.send(words("T1", "pm", "user", "which?"));
+  await open.bench.tasks.suspendTask({ taskId, reason: "later" }, open.as("orchestrator"));
+  expect(await statusOf("T1")).toBe(TaskStatus.SUSPENDED);
+  expect((await heard("pm")).at(-1)).toMatch(/^errorResponse 409 depute -> pm T1: the task is suspended/);
+  await open.bench.tasks.resumeTask({ taskId }, open.as("orchestrator"));
+  expect((await heard("pm")).at(-1)).toBe("delegationNotice orchestrator -> pm T1: do T1");
+  expect(await open.send(words("T1", "pm", "orchestrator", "done"))).toMatchObject({
+    status: TaskStatus.COMPLETED,
+  });
+});
+
+test("whoever is refused again and again does not fill a lineage", async () => {
+  await open.send(notice("T1", "orchestrator", "pm"));
+  for (let attempt = 0; attempt < 105; attempt++) {
+    await refusal(open.send(notice("T1.1", "stranger", "analyst", `attempt ${attempt}`)));
+  }
+  const { root } = await open.calls.traceLineage({ taskId: "T1" }, open.as("orchestrator"));
+  expect(root?.messages.filter(({ effect }) => effect === MessageEffect.REFUSED)).toHaveLength(100);
 });
 
 describe("what is kept", () => {

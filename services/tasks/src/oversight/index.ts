@@ -3,6 +3,7 @@ import { DeputeError, ErrorReason } from "@depute/core";
 import { fromConnectError, Outbox, ownHeaders, type ServiceDeps, StreamFollower } from "@depute/service";
 import type { WriteTx } from "@depute/store";
 import { readCursor, writeCursor } from "../store/block-rows.ts";
+import { type AnswerRow, dropAnswer, firstAnswers } from "./inquiry-rows.ts";
 import { Oversight, type OversightOptions } from "./oversight.ts";
 import { firstToTell, nextReviewTime, noteTold, type ReviewRow, readReview, TODO } from "./rows.ts";
 
@@ -27,6 +28,8 @@ const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.REVIEW_NOT_FOUND,
   ErrorReason.INVALID_REQUEST,
   ErrorReason.CALLER_NOT_ALLOWED,
+  ErrorReason.INQUIRY_ANSWERED,
+  ErrorReason.INQUIRY_NOT_FOUND,
 ]);
 
 /** The bridge to the queue of reviews at work. */
@@ -65,6 +68,25 @@ export function openOversight(
       await reviews
         .withdrawReview({ id, reason: "the result is no longer held" }, own(signal))
         .catch(refused);
+    },
+  });
+
+  const answers = new Outbox<AnswerRow>({
+    timers,
+    log,
+    what: "the queue of reviews cannot be told of an answer",
+    first: (limit) => store.read((tx) => firstAnswers(tx, limit)),
+    drop: (row) => store.write((tx) => dropAnswer(tx, row)),
+    async tell({ reviewKey, number, answer, answeredBy }, signal) {
+      const { reviewId: id = "" } = (await store.read((tx) => readReview(tx, reviewKey))) ?? {};
+      if (id === "") return;
+      await reviews
+        .answerReviewInquiry({ id, number, answer, answeredBy }, own(signal))
+        .catch((thrown: unknown) => {
+          const refusal = fromConnectError(thrown);
+          if (!FINAL.has(refusal.reason)) throw refusal;
+          log.debug({ err: refusal, review: id }, "the queue of reviews does not take the answer");
+        });
     },
   });
 
@@ -120,7 +142,10 @@ export function openOversight(
     });
   };
   oversight.onWork(
-    () => outbox.wake(),
+    () => {
+      outbox.wake();
+      answers.wake();
+    },
     () => {
       if (looking === undefined) void sleep();
     },
@@ -129,13 +154,14 @@ export function openOversight(
     oversight,
     start() {
       outbox.start();
+      answers.start();
       follower.start();
       void sleep();
     },
     async close() {
       closing.abort();
       cancel();
-      await Promise.all([outbox.close(), follower.close(), looking]);
+      await Promise.all([outbox.close(), answers.close(), follower.close(), looking]);
     },
   };
 }

@@ -25,3 +25,18 @@ CREATE INDEX task_reviews_by_escalation ON task_reviews (escalate_ms) WHERE is_o
 INSERT INTO task_reviews (review_key, task_id, escalate_ms, deadline_ms, place)
 SELECT task_id, task_id, next_deadline_ms - 1800000, next_deadline_ms, create_ms FROM tasks WHERE status = 6;
 `;
+
+/** What reviewers asked, so that each question reaches the author once, and each answer the queue. */
+export const INQUIRIES = `
+CREATE TABLE task_review_inquiries (
+  review_key TEXT NOT NULL,
+  number BIGINT NOT NULL,
+  task_id TEXT NOT NULL,
+  answer TEXT NOT NULL DEFAULT '',
+  answered_by TEXT NOT NULL DEFAULT '',
+  place BIGINT,
+  PRIMARY KEY (review_key, number)
+);
+CREATE INDEX task_review_inquiries_by_task ON task_review_inquiries (task_id);
+CREATE INDEX task_review_inquiries_to_tell ON task_review_inquiries (place) WHERE place IS NOT NULL;
+`;

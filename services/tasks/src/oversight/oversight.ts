@@ -3,6 +3,7 @@ import type { CallOptions } from "@connectrpc/connect";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import {
   type Review,
+  type ReviewInquiry,
   ReviewKind,
   ReviewState,
   ReviewVerdict,
@@ -19,6 +20,7 @@ import { checkValue, MAX_VALUE_BYTES } from "../rules/values.ts";
 import { readTask } from "../store/task-rows.ts";
 import { readHeldResult } from "../store/work-rows.ts";
 import { applyDecision, type Decision, REVIEW_REJECTED, REVIEW_TIMED_OUT, TIMED_OUT } from "./decision.ts";
+import { answerInquiries, insertInquiry } from "./inquiry-rows.ts";
 import {
   closeReview,
   escalatingReviews,
@@ -33,6 +35,9 @@ import {
 
 /** What a queue is told of what it shows, bytes as JSON; larger results are named and read with GetTask. */
 const MAX_CONTENT_BYTES = MAX_VALUE_BYTES / 4;
+
+/** Characters that the queue takes of a reason, a question or an answer. */
+const MAX_WORDS = 4000;
 
 /** Reviews that are looked at in one pass of time. */
 const BATCH = 50;
@@ -53,6 +58,8 @@ const VERDICTS: Partial<Record<ReviewState, ReviewVerdict>> = {
 export interface OversightListener {
   /** Before a decision is applied; `isOwn` when who calls has told of it itself. */
   deciding(tx: WriteTx, record: TaskRecord, decision: Decision, isOwn: boolean): Promise<void>;
+  /** When a reviewer asked something at the queue. */
+  inquired(tx: WriteTx, record: TaskRecord, text: string): Promise<void>;
   /** When a review has waited so long that others may decide. */
   escalating(tx: WriteTx, record: TaskRecord): Promise<void>;
 }
@@ -141,21 +148,52 @@ export class Oversight {
     options: CallOptions,
     apply: () => Promise<T>,
   ): Promise<T> {
-    const making = (async () => {
+    return this.#alone(taskId, async () => {
       const review = await this.#options.engine.store.read((tx) => openReview(tx, taskId));
       if (review === undefined) throw await this.#notHeld(taskId);
       const id = await this.create(review, options);
-      const reason =
-        comment.trim() === "" ? "no reason was given" : Array.from(comment).slice(0, 4000).join("");
-      await this.#options.reviews.decideReview({ id, verdict, reason, reviewer }, options);
+      await this.#options.reviews.decideReview(
+        { id, verdict, reason: shortened(comment), reviewer },
+        options,
+      );
       return apply();
-    })();
-    this.#making.set(taskId, making);
-    try {
-      return await making;
-    } finally {
-      if (this.#making.get(taskId) === making) this.#making.delete(taskId);
-    }
+    });
+  }
+
+  /**
+   * Puts a question to the author of the result that a task holds: to the queue, and then by `apply`, which is given its
+   * number to keep it with {@link noteInquiry}.
+   *
+   * @throws DeputeError as {@link decide}
+   */
+  async inquire<T>(
+    taskId: string,
+    { requestId, text, reviewer }: { requestId: string; text: string; reviewer: string },
+    options: CallOptions,
+    apply: (number: number) => Promise<T>,
+  ): Promise<T> {
+    return this.#alone(taskId, async () => {
+      const review = await this.#options.engine.store.read((tx) => openReview(tx, taskId));
+      if (review === undefined) throw await this.#notHeld(taskId);
+      const id = await this.create(review, options);
+      const asked = { id, requestId, text: shortened(text), reviewer };
+      const { inquiry } = await this.#options.reviews.inquireReview(asked, options);
+      return apply(inquiry?.number ?? 0);
+    });
+  }
+
+  /** Keeps a question that `inquire` has put. */
+  async noteInquiry(tx: WriteTx, taskId: string, number: number): Promise<void> {
+    const review = await openReview(tx, taskId);
+    if (review !== undefined) await insertInquiry(tx, review, number);
+  }
+
+  /** Keeps what the author answered, for the queue. */
+  async noteAnswer(tx: WriteTx, taskId: string, text: string, answeredBy: string): Promise<void> {
+    const review = await openReview(tx, taskId);
+    if (review === undefined) return;
+    const answered = await answerInquiries(tx, review.reviewKey, shortened(text), answeredBy);
+    if (answered > 0) tx.afterCommit(() => this.#onTodo());
   }
 
   /** Resolves when nothing is being decided here about a task. */
@@ -233,8 +271,9 @@ export class Oversight {
       await within?.(tx);
       const row = await openReview(tx, review.subject);
       // An earlier result of the same task is another review's.
-      if (verdict === undefined || row === undefined) return;
-      if (review.contentReference?.uri !== referenceOf(row.reviewKey)) return;
+      if (row === undefined || review.contentReference?.uri !== referenceOf(row.reviewKey)) return;
+      for (const inquiry of review.inquiries) await this.#tellInquiry(tx, row, inquiry);
+      if (verdict === undefined) return;
       const decision = { verdict, comment: review.reason };
       await engine.changeWithin(tx, row.taskId, (before, nowMs) =>
         this.step(tx, before, decision, nowMs, false),
@@ -269,11 +308,30 @@ export class Oversight {
     }
   }
 
+  /** Whoever follows the queue waits until this is done, and one about a task waits for the one before. */
+  async #alone<T>(taskId: string, work: () => Promise<T>): Promise<T> {
+    const making = this.settled(taskId).then(work);
+    this.#making.set(taskId, making);
+    try {
+      return await making;
+    } finally {
+      if (this.#making.get(taskId) === making) this.#making.delete(taskId);
+    }
+  }
+
   /** How long there is for a decision: no longer than the task. */
   #timeMs({ task }: TaskRecord, nowMs: number): number {
     const { timeoutMs } = this.#options;
     if (task.expireTime === undefined) return timeoutMs;
     return Math.max(1000, Math.min(timeoutMs, fromTimestamp(task.expireTime) - nowMs));
+  }
+
+  /** Tells of a question that came by the queue. */
+  async #tellInquiry(tx: WriteTx, row: ReviewRow, { number, text }: ReviewInquiry): Promise<void> {
+    if (!(await insertInquiry(tx, row, number))) return;
+    const record = await readTask(tx, row.taskId);
+    if (record === undefined) return;
+    for (const listener of this.#listeners) await listener.inquired(tx, record, text);
   }
 
   async #notHeld(taskId: string): Promise<DeputeError> {
@@ -283,6 +341,12 @@ export class Oversight {
       metadata: { task: taskId, from: name, to: name },
     });
   }
+}
+
+/** Words as the queue takes them: some, and not too many. */
+function shortened(text: string): string {
+  const words = text.trim() === "" ? "(nothing was said)" : text;
+  return Array.from(words).slice(0, MAX_WORDS).join("");
 }
 
 /** Names the result that a review is about. */

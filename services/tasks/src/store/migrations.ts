@@ -1,5 +1,5 @@
-import { CAP } from "../cap/migrations.ts";
-import { REVIEWS } from "../oversight/migrations.ts";
+import { CAP, CAP_REFUSALS } from "../cap/migrations.ts";
+import { INQUIRIES, REVIEWS } from "../oversight/migrations.ts";
 import type { Migration } from "@depute/store";
 import { EXECUTIONS } from "../executions/migration.ts";
 
@@ -261,4 +261,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: 9, name: "push", sql: PUSH },
   { id: 10, name: "reviews", sql: REVIEWS },
   { id: 11, name: "executions", sql: EXECUTIONS },
+  { id: 12, name: "review-inquiries", sql: INQUIRIES },
+  { id: 13, name: "cap-refusals", sql: CAP_REFUSALS },
 ];

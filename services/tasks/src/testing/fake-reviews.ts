@@ -2,6 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import {
   type Review,
+  type ReviewInquiry,
+  ReviewInquirySchema,
   ReviewSchema,
   ReviewService,
   ReviewState,
@@ -31,6 +33,14 @@ export class FakeReviews {
   decide(id: string, verdict: ReviewVerdict, reason = ""): Review {
     const review = this.#pending(id);
     return this.#change({ ...review, state: STATES[verdict] ?? ReviewState.PENDING, reason });
+  }
+
+  /** Asks as a reviewer would who calls the queue itself. */
+  inquire(id: string, text: string, inquirer = ""): ReviewInquiry {
+    const review = this.#pending(id);
+    const inquiry = create(ReviewInquirySchema, { number: review.inquiries.length + 1, text, inquirer });
+    this.#change({ ...review, inquiries: [...review.inquiries, inquiry] });
+    return inquiry;
   }
 
   /** Lets the time of a review be over. */
@@ -76,6 +86,19 @@ export class FakeReviews {
         throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "not this reviewer's");
       }
       return { review: this.decide(id, verdict, reason) };
+    });
+    router.rpc(ReviewService.method.inquireReview, ({ id, text, reviewer }) => {
+      present();
+      return { inquiry: this.inquire(id, text, reviewer) };
+    });
+    router.rpc(ReviewService.method.answerReviewInquiry, ({ id, number, answer, answeredBy }) => {
+      present();
+      const review = this.#pending(id);
+      const inquiries = review.inquiries.map((one) =>
+        one.number === number ? { ...one, answer, answeredBy } : one,
+      );
+      this.#change({ ...review, inquiries });
+      return {};
     });
     router.rpc(ReviewService.method.withdrawReview, ({ id }) => {
       present();

@@ -48,7 +48,8 @@ export interface Facts {
 
 /** What a message is to do. */
 export type Intent =
-  | { readonly does: "say" }
+  /** Also: answers the overseer of `answers`, whose result is reviewed. */
+  | { readonly does: "say"; readonly answers?: TaskFacts }
   /** Also: opens the review of `submits`, its parent. */
   | { readonly does: "delegate"; readonly notice: DelegationNotice; readonly submits: boolean }
   | { readonly does: "complete"; readonly task: TaskFacts }
@@ -124,10 +125,13 @@ function talk(
   if (plainApproval && isToDelegator && isOverseer(subject, senderId) && isHeld(subject)) {
     return { does: "decide", reviewed: subject, verdict: Verdicts.APPROVED, comment: content };
   }
+  const isOwn = subject !== undefined && isHeld(subject) && subject.agentId === senderId;
+  const said: Intent =
+    isOwn && isOverseer(subject, recipientId) ? { does: "say", answers: subject } : { does: "say" };
   const isAnswer =
     task !== undefined && task.agentId === senderId && task.delegatorId === recipientId && isOpen(task);
   if (!isAnswer) {
-    if (completesTask !== true) return { does: "say" };
+    if (completesTask !== true) return said;
     throw notAllowed("holder", "only who holds an open task completes it, by a message to its delegator");
   }
   if (task.reviewsId !== "") {
