@@ -36,6 +36,7 @@ export const gateway = defineService({
       timers,
       stopping,
       maxBodyBytes,
+      bodyTimeoutMs: settings.bodyTimeout,
       get publicUrl() {
         return deps.publicUrl;
       },

@@ -26,13 +26,15 @@ export interface WireDeps {
   readonly stopping: AbortSignal;
   /** Bytes of a request's body. */
   readonly maxBodyBytes: number;
+  /** Milliseconds that a request's body may take to come. */
+  readonly bodyTimeoutMs: number;
 }
 
 /**
  * An address that answers JSON-RPC 2.0 over HTTP POST.
  *
  * Errors of a call are answered with status 200, since clients look no further at others; 401 says that credentials
- * are missing or wrong, 413 and 415 that the body was not read.
+ * are missing or wrong, 408, 413 and 415 that the body was not read.
  */
 export function jsonRpcRoute(
   path: string,
@@ -44,9 +46,12 @@ export function jsonRpcRoute(
     path,
     async handle(request, response, parameters) {
       if (!isJson(request)) return refuse(response, 415, "the content type must be application/json");
-      const body = await readLimited(request, deps.maxBodyBytes);
-      if (body === undefined) {
+      const body = await readLimited(request, deps);
+      if (body === "too long") {
         return refuse(response, 413, `the body is longer than ${deps.maxBodyBytes} bytes`);
+      }
+      if (body === "too slow") {
+        return refuse(response, 408, `the body did not come within ${deps.bodyTimeoutMs} ms`);
       }
       const call = wireCall(request, response, deps.publicUrl);
       const begin = performance.now();
@@ -74,17 +79,36 @@ function isJson(request: HttpRequest): boolean {
   return type.split(";", 1)[0]?.trim().toLowerCase() === "application/json";
 }
 
-async function readLimited(request: HttpRequest, maxBytes: number): Promise<Buffer | undefined> {
-  try {
-    return await readBody(request, maxBytes);
-  } catch (error) {
-    if (error instanceof DeputeError && error.reason === ErrorReason.LIMIT_EXCEEDED) return undefined;
+async function readLimited(
+  request: HttpRequest,
+  { maxBodyBytes, bodyTimeoutMs, timers }: WireDeps,
+): Promise<Buffer | "too long" | "too slow"> {
+  let cancel = () => {};
+  const tooSlow = new Promise<"too slow">((resolve) => {
+    cancel = timers.after(bodyTimeoutMs, () => resolve("too slow"));
+  });
+  const read = readBody(request, maxBodyBytes).catch((error: unknown) => {
+    if (error instanceof DeputeError && error.reason === ErrorReason.LIMIT_EXCEEDED)
+      return "too long" as const;
     throw error;
+  });
+  try {
+    return await Promise.race([read, tooSlow]);
+  } finally {
+    cancel();
+    // What comes too late, or breaks off then, is nobody's.
+    read.catch(() => {});
   }
 }
 
-function refuse(response: HttpResponse, status: 413 | 415, detail: string): void {
-  const row = status === 413 ? OWN.LIMIT_EXCEEDED : JSON_RPC.INVALID_REQUEST;
+const REFUSALS = {
+  408: OWN.DEADLINE_EXCEEDED,
+  413: OWN.LIMIT_EXCEEDED,
+  415: JSON_RPC.INVALID_REQUEST,
+} as const;
+
+function refuse(response: HttpResponse, status: keyof typeof REFUSALS, detail: string): void {
+  const row = REFUSALS[status];
   // The rest of the body is not read. HTTP/2 knows no such header, and needs none.
   const headers: Record<string, string> = "stream" in response ? {} : { connection: "close" };
   sendJson(response, status, { jsonrpc: "2.0", id: null, error: { ...row, data: { detail } } }, headers);

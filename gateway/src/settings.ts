@@ -13,6 +13,12 @@ export const gatewaySettings = defineSettings({
     help: "bytes of a request's body on the JSON wires",
     group: "Limits",
   },
+  bodyTimeout: {
+    type: "duration",
+    default: "30s",
+    help: "time that a request's body may take to come on the JSON-RPC wires",
+    group: "Limits",
+  },
   nekteDefaultAgent: {
     type: "string",
     default: "",
