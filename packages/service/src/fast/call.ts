@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http2";
-import type { UnaryMethod } from "./methods.ts";
+import type { FastMethod } from "./methods.ts";
 import type { Protocol } from "./protocol.ts";
 
 /** A call whose head has come. */
@@ -7,7 +7,7 @@ export interface Call {
   readonly headers: IncomingHttpHeaders;
   /** The address that was called, as Connect's adapter gives it to handlers. */
   readonly url: string;
-  readonly method: UnaryMethod;
+  readonly method: FastMethod;
   readonly protocol: Protocol;
   /** Epoch ms by which the caller wants its answer. */
   readonly due: number | undefined;

@@ -2,10 +2,10 @@ import { type ClientHttp2Session, connect, constants } from "node:http2";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { toBinary } from "@bufbuild/protobuf";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, test, vi } from "vitest";
 import { createLogger } from "../log.ts";
 import { MAX_HEADER_BYTES } from "../server.ts";
-import { EchoService } from "../testing/echo.ts";
+import { EchoService, FLOOD } from "../testing/echo.ts";
 import { type EchoServer, startEchoServer } from "../testing/echo-server.ts";
 import { exchange, type RawAnswer, type RawRequest } from "../testing/exchange.ts";
 
@@ -40,6 +40,7 @@ beforeEach(() => {
   const { taken, trace } = fastEcho();
   taken.length = 0;
   trace.started = 0;
+  trace.sent = 0;
   trace.ended = [];
 });
 
@@ -123,6 +124,59 @@ const cases: [name: string, request: RawRequest, fast: boolean, answer: string |
     200,
   ],
   ["Connect, identity", { headers: proto({ "content-encoding": "identity" }), body: [hello] }, FAST, 200],
+
+  // Streams of answers.
+  ["gRPC, a stream", { headers: grpc({ ":path": SERVER }), body: [framed] }, FAST, "0"],
+  [
+    "gRPC, a stream to who takes packed messages",
+    { headers: grpc({ ":path": SERVER, "grpc-accept-encoding": "gzip" }), body: [framed] },
+    FAST,
+    "0",
+  ],
+  ["gRPC, a stream, refused", { headers: grpc({ ":path": SERVER }), body: ask("refuse") }, FAST, "5"],
+  [
+    "gRPC, a stream, refused in the middle",
+    { headers: grpc({ ":path": SERVER }), body: ask("refuse late") },
+    FAST,
+    "5",
+  ],
+  [
+    "gRPC, a stream, a rule broken",
+    { headers: grpc({ ":path": SERVER }), body: [encodeEnvelope(0, message({ text: "x".repeat(21) }))] },
+    FAST,
+    "3",
+  ],
+  [
+    "gRPC, a stream, due already",
+    { headers: grpc({ ":path": SERVER, "grpc-timeout": "0n" }), body: [framed] },
+    FAST,
+    "4",
+  ],
+  [
+    "gRPC, a stream with a time limit",
+    { headers: grpc({ ":path": SERVER, "grpc-timeout": "300m" }), body: ask("wait") },
+    FAST,
+    "4",
+  ],
+  ["gRPC, a stream, no body", { headers: grpc({ ":path": SERVER }) }, FAST, "12"],
+  [
+    "gRPC, a stream, two messages",
+    { headers: grpc({ ":path": SERVER }), body: [framed, framed] },
+    FAST,
+    "12",
+  ],
+  [
+    "gRPC, a stream, half of a message",
+    { headers: grpc({ ":path": SERVER }), body: [framed.subarray(0, 8)] },
+    FAST,
+    "3",
+  ],
+  [
+    "gRPC, a stream, two kinds of credentials",
+    { headers: grpc({ ":path": SERVER, "x-api-key": "a", dpop: "b" }), body: [framed] },
+    FAST,
+    "16",
+  ],
 
   // What is refused.
   ["gRPC, refused", { headers: grpc(), body: ask("refuse") }, FAST, "5"],
@@ -237,7 +291,12 @@ const cases: [name: string, request: RawRequest, fast: boolean, answer: string |
     ADAPTER,
     200,
   ],
-  ["gRPC, a stream", { headers: grpc({ ":path": SERVER }), body: [framed] }, ADAPTER, "0"],
+  [
+    "Connect, a stream",
+    { headers: proto({ ":path": SERVER, "content-type": "application/connect+proto" }), body: [framed] },
+    ADAPTER,
+    200,
+  ],
   ["gRPC by GET", { headers: grpc({ ":method": "GET" }) }, ADAPTER, 405],
   [
     "gRPC, an unknown method",
@@ -344,6 +403,22 @@ describe("the fast path answers what the adapter answers", () => {
   });
 });
 
+test("who does not read is sent no more than fits", async () => {
+  const session = connect(fastEcho().server.url, { settings: { initialWindowSize: 1024 } });
+  const stream = session.request({ ":method": "POST", ...grpc({ ":path": SERVER }) });
+  stream.end(ask("flood")[0]);
+  await vi.waitFor(() => expect(fastEcho().trace.sent).toBeGreaterThan(0));
+  // However long it waits: the handler goes on only when there is room.
+  for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
+  const { sent } = fastEcho().trace;
+  expect(sent).toBeLessThan(FLOOD);
+  let bytes = 0;
+  for await (const chunk of stream) bytes += (chunk as Buffer).length;
+  expect(fastEcho().trace.sent).toBe(FLOOD);
+  expect(bytes).toBeGreaterThan(FLOOD * 1000);
+  session.close();
+});
+
 describe("a client that goes away", () => {
   const session = () => sessions[1] as ClientHttp2Session;
   const open = (body: Uint8Array, end: boolean) => {
@@ -368,6 +443,16 @@ describe("a client that goes away", () => {
     const stream = open(encodeEnvelope(0, message({ do: "wait" })), true);
     await vi.waitFor(() => expect(fastEcho().trace.started).toBe(1));
     stream.close(code);
+    await vi.waitFor(() => expect(fastEcho().trace.ended).toEqual([{ aborted: true }]));
+    await stillServes();
+  });
+
+  it("in the middle of a stream is told to the handler", async () => {
+    const stream = session().request({ ":method": "POST", ...grpc({ ":path": SERVER }) });
+    stream.on("error", () => {});
+    stream.end(ask("wait")[0]);
+    await vi.waitFor(() => expect(fastEcho().trace.started).toBe(1));
+    stream.close(constants.NGHTTP2_CANCEL);
     await vi.waitFor(() => expect(fastEcho().trace.ended).toEqual([{ aborted: true }]));
     await stillServes();
   });

@@ -3,7 +3,7 @@ import { CallEnd } from "../call-end.ts";
 import type { RpcHandlerOptions } from "../rpc-handler.ts";
 import { connectBinary, connectJson } from "./connect.ts";
 import { grpc } from "./grpc.ts";
-import { collectUnaryMethods, type UnaryMethod } from "./methods.ts";
+import { collectMethods, type FastMethod } from "./methods.ts";
 import type { Protocol } from "./protocol.ts";
 import { serve } from "./serve.ts";
 
@@ -19,17 +19,18 @@ const PROTOCOLS = new Map<string | undefined, Protocol>([
 ]);
 
 /**
- * A short cut beside Connect's adapter for plain unary calls over HTTP/2: gRPC and Connect by POST, uncompressed. It
- * calls the same implementations through the same interceptors, and answers what the adapter would answer; whatever is
+ * A short cut beside Connect's adapter for plain calls over HTTP/2: unary ones by gRPC and Connect, and streams of answers by
+ * gRPC, by POST, uncompressed. It calls the same implementations through the same interceptors, and answers what the adapter would answer; whatever is
  * not plain is the adapter's, also when that shows only in the body.
  */
 export function createFastPath(options: RpcHandlerOptions): StreamHandler {
-  const methods = collectUnaryMethods(options);
+  const methods = collectMethods(options);
   return (stream, headers) => {
     const method = methods.get(headers[":path"] as string);
     if (method === undefined || headers[":method"] !== "POST" || headers.expect !== undefined) return false;
     const protocol = PROTOCOLS.get(headers["content-type"]);
     if (protocol === undefined || !protocol.accepts(headers, options.maxRequestBytes)) return false;
+    if (method.spec.kind === "server_streaming" && protocol !== grpc) return false;
     const authority = headers[":authority"] ?? headers.host;
     if (authority === undefined) return false;
     const { timeoutMs, error } = protocol.timeoutOf(headers);
@@ -43,7 +44,7 @@ export function createFastPath(options: RpcHandlerOptions): StreamHandler {
 }
 
 /** The last one is kept, since callers know a server by few names; undefined for an authority that is none. */
-function urlOf(authority: string, method: UnaryMethod): string | undefined {
+function urlOf(authority: string, method: FastMethod): string | undefined {
   if (method.last.authority !== authority) {
     const url = URL.parse(method.path, `http://${authority}`)?.toString();
     if (url === undefined) return undefined;

@@ -1,8 +1,18 @@
-import { create, type DescMethodUnary, type Message } from "@bufbuild/protobuf";
-import type { HandlerContext, Interceptor, UnaryRequest, UnaryResponse } from "@connectrpc/connect";
+import { create, type DescMethodStreaming, type DescMethodUnary, type Message } from "@bufbuild/protobuf";
+import {
+  Code,
+  ConnectError,
+  type HandlerContext,
+  type Interceptor,
+  type StreamRequest,
+  type StreamResponse,
+  type UnaryRequest,
+  type UnaryResponse,
+} from "@connectrpc/connect";
 import type { CallEnd } from "../call-end.ts";
 import { callEndKey } from "../call-values.ts";
 import type { Call } from "./call.ts";
+import type { ServerStreamSpec, UnarySpec } from "./methods.ts";
 import { PlainHeaders } from "./plain-headers.ts";
 import { PlainValues } from "./plain-values.ts";
 import type { AnswerHead } from "./protocol.ts";
@@ -34,18 +44,87 @@ export function invoke(
     contextValues: new PlainValues().set(callEndKey, end),
     signal: end.signal,
   };
-  let next: Next = (passed) => implement(call, passed as UnaryRequest, head);
+  const implemented: Next = (passed) => implement(call, passed as UnaryRequest, head);
+  return through(interceptors, implemented)(request) as Promise<UnaryResponse>;
+}
+
+/**
+ * The same for a method that answers with a stream.
+ *
+ * @throws what the interceptors or the implementation throw before the first message
+ */
+export function invokeStream(
+  call: Call,
+  end: CallEnd,
+  interceptors: readonly Interceptor[],
+  message: Message,
+  head: AnswerHead,
+): Promise<StreamResponse> {
+  const method = call.method.spec.method as DescMethodStreaming;
+  const request: StreamRequest = {
+    stream: true,
+    method,
+    service: method.parent,
+    message: once(message) as StreamRequest["message"],
+    requestMethod: "POST",
+    url: call.url,
+    header: PlainHeaders.received(call.headers),
+    contextValues: new PlainValues(),
+    signal: end.signal,
+  };
+  const implemented: Next = (passed) => implementStream(call, passed as StreamRequest, head);
+  return through(interceptors, implemented)(request) as Promise<StreamResponse>;
+}
+
+function through(interceptors: readonly Interceptor[], innermost: Next): Next {
+  let next = innermost;
   for (let index = interceptors.length - 1; index >= 0; index--) {
     next = (interceptors[index] as Interceptor)(next);
   }
-  return next(request) as Promise<UnaryResponse>;
+  return next;
+}
+
+async function* once<T>(item: T): AsyncIterable<T> {
+  yield item;
 }
 
 /** The innermost step: the handler itself. */
 async function implement(call: Call, request: UnaryRequest, head: AnswerHead): Promise<UnaryResponse> {
-  const { spec } = call.method;
-  const context: HandlerContext = {
-    method: spec.method,
+  const spec = call.method.spec as UnarySpec;
+  const answer = await spec.impl(request.message, contextOf(call, request, head));
+  return {
+    stream: false,
+    method: request.method as DescMethodUnary,
+    service: request.service,
+    header: head.header,
+    trailer: head.trailer,
+    message: create(spec.method.output, answer),
+  };
+}
+
+async function implementStream(
+  call: Call,
+  request: StreamRequest,
+  head: AnswerHead,
+): Promise<StreamResponse> {
+  const spec = call.method.spec as ServerStreamSpec;
+  // What the interceptors made of the one message that came.
+  const { value, done } = await request.message[Symbol.asyncIterator]().next();
+  if (done === true) throw new ConnectError("missing input message", Code.Unimplemented);
+  const answers = spec.impl(value, contextOf(call, request, head));
+  return {
+    stream: true,
+    method: request.method as DescMethodStreaming,
+    service: request.service,
+    header: head.header,
+    trailer: head.trailer,
+    message: answers as StreamResponse["message"],
+  };
+}
+
+function contextOf(call: Call, request: UnaryRequest | StreamRequest, head: AnswerHead): HandlerContext {
+  return {
+    method: call.method.spec.method,
     service: request.service,
     requestMethod: "POST",
     protocolName: call.protocol.name,
@@ -56,14 +135,5 @@ async function implement(call: Call, request: UnaryRequest, head: AnswerHead): P
     values: request.contextValues,
     signal: request.signal,
     timeoutMs: () => (call.due === undefined ? undefined : call.due - Date.now()),
-  };
-  const answer = await spec.impl(request.message, context);
-  return {
-    stream: false,
-    method: request.method as DescMethodUnary,
-    service: request.service,
-    header: head.header,
-    trailer: head.trailer,
-    message: create(spec.method.output, answer),
   };
 }

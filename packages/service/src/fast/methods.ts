@@ -10,13 +10,14 @@ import { maxFieldsOf } from "../field-limit/with-field-limit.ts";
 import type { ReasonedHandler } from "../protocol-errors.ts";
 import { createHandlers, type RpcHandlerOptions } from "../rpc-handler.ts";
 
-type UnarySpec = Extract<MethodImplSpec, { kind: "unary" }>;
+export type UnarySpec = Extract<MethodImplSpec, { kind: "unary" }>;
+export type ServerStreamSpec = Extract<MethodImplSpec, { kind: "server_streaming" }>;
 type Serialization = ReturnType<typeof createMethodSerializationLookup>;
 
-/** A method that the fast path can serve. */
-export interface UnaryMethod {
+/** A method that the fast path can serve: its requests are one message. */
+export interface FastMethod {
   readonly path: string;
-  readonly spec: UnarySpec;
+  readonly spec: UnarySpec | ServerStreamSpec;
   readonly serialization: Serialization;
   /** How many fields a request may hold; undefined for any number. */
   readonly maxFields: number | undefined;
@@ -26,18 +27,19 @@ export interface UnaryMethod {
   last: { authority: string; url: string };
 }
 
-/** The unary methods of what `routes` registers, by their paths. */
-export function collectUnaryMethods(options: RpcHandlerOptions): Map<string, UnaryMethod> {
+/** The methods of what `routes` registers that the fast path can serve, by their paths. */
+export function collectMethods(options: RpcHandlerOptions): Map<string, FastMethod> {
   const adapters = createHandlers(options);
-  const methods = new Map<string, UnaryMethod>();
+  const methods = new Map<string, FastMethod>();
   const limits = { readMaxBytes: options.maxRequestBytes, writeMaxBytes: 0xffff_ffff };
   const add = (spec: MethodImplSpec) => {
-    if (spec.kind !== "unary") return;
+    if (spec.kind !== "unary" && spec.kind !== "server_streaming") return;
     const path = createMethodUrl("/", spec.method);
     const adapter = adapters.get(path);
     if (adapter === undefined) return;
     const serialization = createMethodSerializationLookup(spec.method, undefined, undefined, limits);
-    const maxFields = maxFieldsOf(spec.method);
+    // The adapter counts the fields of unary requests only.
+    const maxFields = spec.kind === "unary" ? maxFieldsOf(spec.method) : undefined;
     methods.set(path, { path, spec, serialization, maxFields, adapter, last: { authority: "", url: "" } });
   };
   const router: ConnectRouter = {

@@ -1,14 +1,15 @@
 import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { Message } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
 import type { CallEnd } from "../call-end.ts";
 import { mayDecode } from "../field-limit/with-field-limit.ts";
 import { logUnsent, type RpcHandlerOptions } from "../rpc-handler.ts";
 import type { Call } from "./call.ts";
 import { handOver } from "./hand-over.ts";
+import { headOf, refusalOf, replace } from "./head.ts";
 import { invoke } from "./invoke.ts";
-import { PlainHeaders, toNodeHeaders } from "./plain-headers.ts";
+import { toNodeHeaders } from "./plain-headers.ts";
 import type { Answer } from "./protocol.ts";
+import { sendStream } from "./send-stream.ts";
 
 /** Reads a call's message, has it answered, and writes the answer. */
 export function serve(stream: ServerHttp2Stream, call: Call, end: CallEnd, options: RpcHandlerOptions): void {
@@ -66,7 +67,24 @@ function taken(stream: ServerHttp2Stream, open: Open): void {
   const { chunks, length } = open;
   const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length);
   open.chunks = [];
-  complete(stream, open, answer(open, body));
+  const message = read(open.call, open.call.protocol.messageOf(body, open.limit));
+  if (message === undefined) complete(stream, open, handOver(open.call, open.end, only(body)));
+  else if (open.call.method.spec.kind === "unary") complete(stream, open, answer(open, message));
+  else follow(stream, open, message);
+}
+
+async function follow(stream: ServerHttp2Stream, open: Open, message: Message): Promise<void> {
+  const { call, end, options } = open;
+  try {
+    open.trailer = await sendStream(stream, call, end, options.interceptors, message);
+    if (stream.destroyed || stream.closed) return;
+    stream.end();
+  } catch (error) {
+    giveUp(stream, open, error);
+  } finally {
+    // What the handler listens to ends with its stream, as in the adapter.
+    end.leave();
+  }
 }
 
 async function complete(stream: ServerHttp2Stream, open: Open, answering: Promise<Answer>): Promise<void> {
@@ -79,14 +97,9 @@ async function complete(stream: ServerHttp2Stream, open: Open, answering: Promis
   }
 }
 
-async function answer({ call, end, options, limit }: Open, body: Uint8Array): Promise<Answer> {
+async function answer({ call, end, options }: Open, message: Message): Promise<Answer> {
   const { headers, method, protocol } = call;
-  const message = read(call, protocol.messageOf(body, limit));
-  if (message === undefined) return handOver(call, end, only(body));
-  const head = {
-    header: PlainHeaders.toSend({ ...protocol.header }),
-    trailer: PlainHeaders.toSend({ ...protocol.trailer }),
-  };
+  const head = headOf(protocol);
   try {
     const response = await invoke(call, end, options.interceptors, message, head);
     replace(head.header, response.header);
@@ -94,19 +107,8 @@ async function answer({ call, end, options, limit }: Open, body: Uint8Array): Pr
     const bytes = method.serialization.getO(protocol.binary).serialize(response.message);
     return protocol.answer(headers, head, bytes);
   } catch (thrown) {
-    const error =
-      thrown instanceof ConnectError
-        ? thrown
-        : new ConnectError("internal error", Code.Internal, undefined, undefined, thrown);
-    return protocol.refuse(headers, head, error);
+    return protocol.refuse(headers, head, refusalOf(thrown));
   }
-}
-
-/** An interceptor may answer with headers of its own. */
-function replace(into: Headers, by: Headers): void {
-  if (into === by) return;
-  for (const name of [...into.keys()]) into.delete(name);
-  for (const [name, value] of by) into.append(name, value);
 }
 
 /** Undefined for what is no message, or holds too much: how that is refused is the adapter's business. */

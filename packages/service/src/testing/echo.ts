@@ -82,7 +82,12 @@ export interface EchoTrace {
   /** Streams whose handler has ended, with what their signal said then. */
   ended: { aborted: boolean }[];
   started: number;
+  /** Messages that a flood has given away. */
+  sent?: number;
 }
+
+/** Messages of a flood, of a kilobyte each. */
+export const FLOOD = 500;
 
 /** The implementation; `Missing` is left out. */
 export function echoRoutes(trace: EchoTrace): (router: ConnectRouter) => void {
@@ -96,6 +101,9 @@ export function echoRoutes(trace: EchoTrace): (router: ConnectRouter) => void {
         try {
           if (request.do === "refuse") throw refusal();
           for (let n = 1; n <= 3; n++) yield { text: `${request.text}${n}` };
+          if (request.do === "flood") {
+            for (trace.sent = 0; trace.sent < FLOOD; trace.sent++) yield { text: "x".repeat(1024) };
+          }
           if (request.do === "refuse late") throw refusal();
           if (request.do === "hang") await new Promise(() => {});
           if (request.do === "wait") await aborted(context.signal);
