@@ -26,7 +26,9 @@ export async function startPlatform() {
   const dataDir = mkdtempSync(join(tmpdir(), "depute-asp-"));
   const table = mergeSettings(commonSettings, ...MODULE_NAMES.map((name) => MODULES[name].settings));
   const ports = MODULE_NAMES.flatMap((name) => [`--${name}-port`, "0"]);
-  const flags = ["--data-dir", dataDir, "--trust-operators", OPERATOR.key];
+  // Tests say more in a minute than anybody would.
+  const rates = ["--asp-message-rates", Array(5).fill("1000000").join(",")];
+  const flags = ["--data-dir", dataDir, "--trust-operators", OPERATOR.key, ...rates];
   const settings = readSettings(table, [...ports, ...flags], { name: "test" }) as CommonSettings;
   const bus = createBus({
     onError: (error) => {

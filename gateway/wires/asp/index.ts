@@ -1,6 +1,7 @@
 import type { DescMessage, JsonValue, MessageShape } from "@bufbuild/protobuf";
 import { stateName } from "@depute/asp";
 import { AgentCardSchema } from "@depute/contracts/asp/v0/agent_card_pb";
+import { DisputeSchema } from "@depute/contracts/asp/v0/dispute_pb";
 import { type Envelope, EnvelopeSchema, Performative } from "@depute/contracts/asp/v0/envelope_pb";
 import { EvidenceSchema } from "@depute/contracts/asp/v0/evidence_pb";
 import { SessionSchema } from "@depute/contracts/asp/v0/session_pb";
@@ -129,6 +130,12 @@ export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
       GET: async ({ parameters: { id: sessionId = "", delegation: delegationId = "" }, call }) => {
         const { evidence } = await sessions.getEvidence({ sessionId, delegationId }, call.asCaller);
         return ok(encode(EvidenceSchema, present(evidence)));
+      },
+    },
+    "/v1/asp/sessions/{id}/disputes": {
+      GET: async ({ parameters: { id: sessionId = "" }, call }) => {
+        const { disputes } = await sessions.listDisputes({ sessionId }, call.asCaller);
+        return ok({ disputes: disputes.map((dispute) => encode(DisputeSchema, dispute)) });
       },
     },
     "/v1/asp/evidence": {

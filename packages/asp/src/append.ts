@@ -4,6 +4,7 @@ import { SessionState } from "@depute/contracts/asp/v0/session_pb";
 import { CanonicalError, decodeBase64Url, parseTime } from "@depute/core";
 import { WireEncodeError } from "@depute/wire";
 import { requireActor } from "./actors.ts";
+import { requireConformance } from "./conformance.ts";
 import type { AppendContext } from "./context.ts";
 import { applyEffects, type Move, recipientOf } from "./effects.ts";
 import { type Digest, digestOf, verifyDigest } from "./integrity.ts";
@@ -189,6 +190,7 @@ function applyMachine(session: Session, envelope: Envelope, sender: Party, conte
   if (!row.by.includes("newcomer")) {
     checkRecipient(session, envelope, body);
     requireActor(session, sender, row, about.object);
+    requireConformance(session, sender, performative, about.subject, body);
   }
   checkConstraints(performative, sender, about);
   const move: Move = { ...about, envelope, body, sender, context };

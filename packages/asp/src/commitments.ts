@@ -1,4 +1,5 @@
 import type { CommitBody } from "@depute/contracts/asp/v0/action_pb";
+import { parseOffsetTime } from "@depute/core";
 import { Refused } from "./refusal.ts";
 import {
   type EscrowAccount,
@@ -11,14 +12,45 @@ import {
 } from "./session.ts";
 
 /** What a COMMIT binds whom to. */
-export function obligationsOf(session: Session, { obligations }: CommitBody): Obligation[] {
+export function obligationsOf(
+  session: Session,
+  { obligations, deadline }: CommitBody,
+  nowMs: number,
+): Obligation[] {
   const stated = Object.values(obligations.value?.values ?? {});
+  const allMs = dueMsOf(deadline, nowMs) ?? Number.POSITIVE_INFINITY;
   for (const { party } of stated) {
     // Nobody is bound who does not hear of it.
     if (partyOf(session, party) === undefined)
       throw new Refused("unknown_party", `${party} is not in the session`);
   }
-  return stated.map(({ party }) => ({ party, status: "outstanding" }));
+  return stated.map(({ party, deadline: own }) => {
+    const dueMs = Math.min(allMs, dueMsOf(own, nowMs) ?? allMs);
+    return { party, status: "outstanding", ...(Number.isFinite(dueMs) ? { dueMs } : {}) };
+  });
+}
+
+/**
+ * When something has to be done.
+ *
+ * @throws Refused malformed; expired for a time that has passed
+ */
+export function dueMsOf(deadline: string | undefined, nowMs: number): number | undefined {
+  if (deadline === undefined) return undefined;
+  const ms = parseOffsetTime(deadline);
+  if (ms === undefined) throw new Refused("malformed", "a deadline is no time");
+  if (ms <= nowMs) throw new Refused("expired", "a deadline has passed already");
+  return ms;
+}
+
+/** What should have been done by a time and was not said to be. */
+export function overdue(object: SessionObject, atMs: number): SessionObject {
+  const obligations = object.obligations?.map((obligation) =>
+    obligation.status === "outstanding" && (obligation.dueMs ?? Number.POSITIVE_INFINITY) <= atMs
+      ? ({ ...obligation, status: "overdue" } as const)
+      : obligation,
+  );
+  return obligations === undefined ? object : { ...object, obligations };
 }
 
 export function escrowOf({ escrow }: CommitBody): EscrowAccount | undefined {
@@ -29,11 +61,12 @@ export function escrowOf({ escrow }: CommitBody): EscrowAccount | undefined {
 
 /** Both sides are bound: the escrow is held. Without stated obligations, who accepted owes the fulfilment. */
 export function acceptCommitment(object: SessionObject, accepter: string): SessionObject {
-  const { escrow, obligations = [] } = object;
+  const { escrow, obligations = [], dueMs } = object;
+  const owed = { party: accepter, status: "outstanding", ...(dueMs === undefined ? {} : { dueMs }) } as const;
   return {
     ...object,
     status: "accepted",
-    obligations: obligations.length > 0 ? obligations : [{ party: accepter, status: "outstanding" }],
+    obligations: obligations.length > 0 ? obligations : [owed],
     ...(escrow === undefined ? {} : { escrow: { ...escrow, state: "held" } }),
   };
 }
@@ -66,7 +99,8 @@ export function judge(
   verdict: "confirmed" | "refused",
   all = false,
 ): Session {
-  const judged = (status: Obligation["status"]) => status === "claimed" || (all && status === "outstanding");
+  const judged = (status: Obligation["status"]) =>
+    status === "claimed" || (all && (status === "outstanding" || status === "overdue"));
   const obligations = (object.obligations ?? []).map((obligation) =>
     judged(obligation.status) && sideOf(session, obligation.party) !== side
       ? { ...obligation, status: verdict }

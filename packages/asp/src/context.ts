@@ -1,3 +1,4 @@
+import type { ConformanceLevel } from "@depute/contracts/asp/v0/common_pb";
 import type { CryptoEngine } from "@depute/dct";
 import type { ProofRules } from "./proof.ts";
 
@@ -8,6 +9,8 @@ export interface AgentFacts {
   /** RFC 7638 thumbprint of the key of its proofs, where that is another one. */
   readonly proofThumbprint?: string;
   readonly orgId?: string;
+  /** How much of the protocol its card says that it speaks; absent: all of it. */
+  readonly conformance?: ConformanceLevel;
   /** 0 to 100; absent where nobody keeps one: then what messages state is neither checked nor used. */
   readonly trustScore?: number;
 }

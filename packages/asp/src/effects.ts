@@ -1,7 +1,8 @@
 import { ParticipantRole, RejectionCode } from "@depute/contracts/asp/v0/common_pb";
-import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
+import { type Envelope, Performative } from "@depute/contracts/asp/v0/envelope_pb";
 import { isRepresentative } from "./actors.ts";
-import { acceptCommitment, awaits, claim, escrowOf, judge, obligationsOf } from "./commitments.ts";
+import { acceptCommitment, awaits, claim, dueMsOf, escrowOf, judge, obligationsOf } from "./commitments.ts";
+import { speaks } from "./conformance.ts";
 import type { AppendContext } from "./context.ts";
 import { leave } from "./delegations.ts";
 import { checkCard } from "./identity.ts";
@@ -202,10 +203,12 @@ function inform(session: Session, move: Move, { informType, references, data }: 
 
 function commit(session: Session, move: Move, body: Body<"commit">): Session {
   const escrow = escrowOf(body);
+  const dueMs = dueMsOf(body.deadline, move.context.nowMs);
   return openObject(session, move, {
     id: body.commitmentId,
     kind: "commitment",
-    obligations: obligationsOf(session, body),
+    obligations: obligationsOf(session, body, move.context.nowMs),
+    ...(dueMs === undefined ? {} : { dueMs }),
     ...(escrow === undefined ? {} : { escrow }),
     ...addressed(session, move),
   });
@@ -229,6 +232,9 @@ function delegate(session: Session, move: Move, body: Body<"delegate">): Session
     delegationId,
     authority,
   });
+  if (!speaks(partyOf(joined, target)?.conformance, Performative.ACCEPT)) {
+    throw new Refused("not_conformant", "the agent declares a level that has no delegations");
+  }
   return openObject(joined, move, {
     id: delegationId,
     kind: "delegation",

@@ -1,6 +1,7 @@
 export { type Appended, ASP_VERSION, append } from "./append.ts";
 export type { AgentFacts, AppendContext } from "./context.ts";
 export { type WorkState, workOf } from "./delegations.ts";
+export { DISPUTE_SEVERITY, type DisputeReason, disputesOf } from "./disputes.ts";
 export { recipientOf } from "./effects.ts";
 export {
   type EvidencePlace,

@@ -63,7 +63,7 @@ function fulfilments(session: Session, first: Party, second: Party): Outcome[] {
       [second, first],
     ] as const) {
       const own = obligations.filter(({ party: owes }) => partyOf(session, owes)?.side === party.side);
-      const isContested = own.some(({ status }) => status === "refused");
+      const isContested = own.some(({ status }) => status === "refused" || status === "overdue");
       const isDone = own.length > 0 && own.every(({ status }) => status === "confirmed");
       if (isContested) outcomes.push(about(party, other, "breached"));
       // What was said to be done and never contested counts as done.

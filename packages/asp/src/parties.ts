@@ -1,4 +1,4 @@
-import type { AppendContext } from "./context.ts";
+import type { AgentFacts, AppendContext } from "./context.ts";
 import { MAX_PARTIES } from "./limits.ts";
 import { Refused } from "./refusal.ts";
 import { type Party, partyOf, type Session } from "./session.ts";
@@ -12,7 +12,7 @@ import { type Party, partyOf, type Session } from "./session.ts";
 export function addParty(
   session: Session,
   context: Pick<AppendContext, "agent">,
-  party: Omit<Party, "key" | "proofThumbprint" | "orgId" | "trustScore" | "nextSequence" | "closed">,
+  party: Omit<Party, keyof AgentFacts | "nextSequence" | "closed">,
 ): Session {
   const before = partyOf(session, party.agentId);
   if (before !== undefined && (before.presence !== "left" || before.role !== party.role)) {
@@ -23,7 +23,7 @@ export function addParty(
   }
   const facts = context.agent(party.agentId);
   if (facts === undefined) throw new Refused("unknown_agent", "nobody knows the agent");
-  const { key, proofThumbprint, orgId, trustScore } = before ?? facts;
+  const { key, proofThumbprint, orgId, trustScore, conformance } = before ?? facts;
   const joined: Party = {
     ...party,
     key,
@@ -32,6 +32,7 @@ export function addParty(
     ...(proofThumbprint === undefined ? {} : { proofThumbprint }),
     ...(orgId === undefined ? {} : { orgId }),
     ...(trustScore === undefined ? {} : { trustScore }),
+    ...(conformance === undefined ? {} : { conformance }),
   };
   const others = session.parties.filter(({ agentId }) => agentId !== party.agentId);
   return { ...session, parties: before === undefined ? [...others, joined] : replace(session, joined) };

@@ -63,6 +63,8 @@ export const REFUSALS = {
   wrong_party: kind("rejection", UNAUTHORIZED),
   /** The sender's delegation does not go so far. */
   authority_exceeded: kind("rejection", POLICY_VIOLATION),
+  /** The level of conformance that an agent's card declares does not have this. */
+  not_conformant: kind("rejection", RejectionCode.SCHEMA_UNSUPPORTED),
   /** The answered message does not allow this performative. */
   performative_not_allowed: kind("rejection", POLICY_VIOLATION),
   /** referenceId names nothing in the session. */

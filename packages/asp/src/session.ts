@@ -1,4 +1,4 @@
-import type { RejectionCode } from "@depute/contracts/asp/v0/common_pb";
+import type { ConformanceLevel, RejectionCode } from "@depute/contracts/asp/v0/common_pb";
 import { type DelegationAuthority, ParticipantRole } from "@depute/contracts/asp/v0/common_pb";
 import type { Performative } from "@depute/contracts/asp/v0/envelope_pb";
 import { SessionState } from "@depute/contracts/asp/v0/session_pb";
@@ -34,6 +34,8 @@ export interface Party {
   readonly proofThumbprint?: string;
   /** Its score when it came, where the server knows one. */
   readonly trustScore?: number;
+  /** How much of the protocol its card says that it speaks. */
+  readonly conformance?: ConformanceLevel;
   /** The sequence number of its next message. */
   readonly nextSequence: number;
   /** The one of the two parties on whose side it is: itself, or who brought it in, at first or second hand. */
@@ -52,8 +54,10 @@ export interface Party {
 /** What one party owes. */
 export interface Obligation {
   readonly party: string;
-  /** claimed: it says that it is done; confirmed: the other side agrees. */
-  readonly status: "outstanding" | "claimed" | "confirmed" | "refused";
+  /** overdue: its time has passed; claimed: it says that it is done; confirmed: the other side agrees. */
+  readonly status: "outstanding" | "overdue" | "claimed" | "confirmed" | "refused";
+  /** When it has to be done, epoch milliseconds. */
+  readonly dueMs?: number;
 }
 
 /** Money that is held for a commitment. The author has paid it in. */
@@ -87,6 +91,8 @@ export interface SessionObject {
   /** What a question is about. */
   readonly about?: string;
   readonly obligations?: readonly Obligation[];
+  /** When all of a commitment has to be done, epoch milliseconds. */
+  readonly dueMs?: number;
   readonly escrow?: EscrowAccount;
   /** The agent that a delegation brings in, and how far it may go. */
   readonly target?: string;

@@ -1,5 +1,5 @@
 import { SessionState } from "@depute/contracts/asp/v0/session_pb";
-import { settle } from "./commitments.ts";
+import { overdue, settle } from "./commitments.ts";
 import { leave } from "./delegations.ts";
 import { CLOSE_GRACE_MS, IDLE_TIMEOUT_MS } from "./limits.ts";
 import { isTerminal, objectsOf, type Session, type SessionObject, withObject } from "./session.ts";
@@ -63,7 +63,16 @@ function deadlines(session: Session): Deadline[] {
       ? [{ atMs: object.expireMs, apply: (before: Session) => lapse(before, object, object.expireMs ?? 0) }]
       : [],
   );
-  return [...lapses, ...ending(session)].sort((a, b) => a.atMs - b.atMs);
+  const late = objectsOf(session, "commitment").flatMap((object) => {
+    const open = object.status === "accepted" ? (object.obligations ?? []) : [];
+    const dues = open.flatMap(({ status, dueMs }) =>
+      status === "outstanding" && dueMs !== undefined ? [dueMs] : [],
+    );
+    if (dues.length === 0) return [];
+    const atMs = Math.min(...dues);
+    return [{ atMs, apply: (before: Session) => withObject(before, overdue(object, atMs)) }];
+  });
+  return [...lapses, ...late, ...ending(session)].sort((a, b) => a.atMs - b.atMs);
 }
 
 /** When time does something to the session next, epoch milliseconds; undefined when it has ended. */
@@ -77,7 +86,7 @@ export function nextDeadlineMs(session: Session): number | undefined {
  */
 export function advance(session: Session, nowMs: number): Session {
   let current = session;
-  // Each step closes an object or ends the session, so this ends.
+  // Each step closes an object, makes an obligation overdue or ends the session, so this ends.
   for (
     let next = deadlines(current)[0];
     next !== undefined && next.atMs <= nowMs;

@@ -28,13 +28,14 @@ export function exportTranscript(session: Session, entries: readonly Entry[], no
     state: current.state,
     lastHash: current.lastHash,
     participants: current.parties.map(
-      ({ agentId, orgId, role, trustScore, key: signingPublicKey, proofThumbprint }) => ({
+      ({ agentId, orgId, role, trustScore, key: signingPublicKey, proofThumbprint, conformance }) => ({
         agentId,
         role,
         signingPublicKey,
         ...(orgId === undefined ? {} : { orgId }),
         ...(trustScore === undefined ? {} : { trustScore }),
         ...(proofThumbprint === undefined ? {} : { dpopThumbprint: proofThumbprint }),
+        ...(conformance === undefined ? {} : { conformanceLevel: conformance }),
       }),
     ),
     messages: entries.map(({ envelope, receiveMs }, index) => ({
@@ -103,6 +104,7 @@ export function verifyTranscript(
   const agents = new Map<string, AgentFacts>();
   for (const participant of transcript.participants) {
     const { agentId, signingPublicKey: key, orgId, trustScore, dpopThumbprint } = participant;
+    const { conformanceLevel: conformance } = participant;
     if (keyOf !== undefined && keyOf(agentId) !== key) {
       return fault("untrusted_key", `the key of ${agentId} is not the one that is known`);
     }
@@ -111,6 +113,7 @@ export function verifyTranscript(
       ...(orgId === undefined ? {} : { orgId }),
       ...(trustScore === undefined ? {} : { trustScore }),
       ...(dpopThumbprint === undefined ? {} : { proofThumbprint: dpopThumbprint }),
+      ...(conformance === undefined ? {} : { conformance }),
     });
   }
   const seen = new Set<string>();

@@ -137,6 +137,18 @@ const settings = defineSettings({
     help: "of these, for one agent",
     group: "Tasks",
   },
+  aspStrictIds: {
+    type: "bool",
+    default: true,
+    help: "whether ids of ASP sessions and messages have to be UUIDv7; false takes any of that shape",
+    group: "ASP sessions",
+  },
+  aspMessageRates: {
+    type: "list",
+    default: ["60", "120", "300", "600", "1200"],
+    help: "messages a minute that an agent may send, for the levels of trust 0 to 4; a minute's may come at once",
+    group: "ASP sessions",
+  },
 });
 
 /** The tasks service: life cycle, event log, workers. */
@@ -185,7 +197,15 @@ export const tasks = defineService({
       errorActions: settings.capErrorActions,
       retentionMs: settings.tasksRetention,
     });
-    const sessions = await openSessions(deps, settings.tasksPollInterval, context);
+    const sessions = await openSessions(
+      deps,
+      {
+        pollMs: settings.tasksPollInterval,
+        strictIds: settings.aspStrictIds,
+        messageRates: settings.aspMessageRates,
+      },
+      context,
+    );
     return {
       routes(router) {
         sessions.routes(router);

@@ -12,6 +12,8 @@ export interface KnownAgent extends AgentFacts {
   readonly agentId: string;
   /** Who may speak for it. */
   readonly principal: string;
+  /** Its level of trust; 0 where nobody keeps one. */
+  readonly level: number;
 }
 
 /**
@@ -42,15 +44,18 @@ export class Agents {
     const key = agent.card?.signingPublicKey?.x ?? agent.principal;
     if (key === "") return undefined;
     const proofKey = agent.card?.dpopPublicKey;
-    const score = await this.#trust
+    const conformance = agent.card?.conformanceLevel;
+    const trust = await this.#trust
       .getTrust({ agentId: id }, options)
-      .then(({ overall }) => overall?.score, undefinedUnlessKnown);
+      .then(({ overall }) => overall, undefinedUnlessKnown);
     return {
       agentId: uri,
       principal: agent.principal,
       key,
       ...(proofKey === undefined ? {} : { proofThumbprint: jwkThumbprint(nativeEngine, proofKey) }),
-      ...(score === undefined ? {} : { trustScore: stated(score) }),
+      ...(conformance === undefined ? {} : { conformance }),
+      level: trust?.level ?? 0,
+      ...(trust === undefined ? {} : { trustScore: stated(trust.score) }),
     };
   }
 }

@@ -24,7 +24,7 @@ import { isTerminal } from "../rules/state-machine.ts";
 import { insertHeldResult } from "../store/work-rows.ts";
 import { registeredId } from "./agents.ts";
 import type { SessionEngine } from "./engine.ts";
-import { readMessages, readPrincipals, readSession } from "./rows.ts";
+import { readMessages, readParties, readSession } from "./rows.ts";
 import { seenTo, setTask, type WorkRow, worksDue } from "./work-rows.ts";
 
 /** How long the registry has for an answer, milliseconds. */
@@ -108,7 +108,8 @@ async function read(
     const message = async (ordinal: number) =>
       (await readMessages(tx, sessionId, ordinal - 1, 1))[0]?.envelope;
     const asked = await message(delegation.ordinal);
-    const principal = (await readPrincipals(tx, sessionId)).get(delegation.author);
+    const { principals } = await readParties(tx, sessionId);
+    const principal = principals.get(delegation.author);
     if (asked === undefined || principal === undefined) return undefined;
     const { result } = delegation;
     return {

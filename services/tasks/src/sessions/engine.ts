@@ -31,7 +31,7 @@ import {
   putParty,
   putSession,
   readMessages,
-  readPrincipals,
+  readParties,
   readSession,
   takeProof,
 } from "./rows.ts";
@@ -49,6 +49,8 @@ export interface KnownSession {
   readonly session: Session;
   /** By the agents' URIs. */
   readonly principals: ReadonlyMap<string, string>;
+  /** The agents' levels of trust when they came, by their URIs. */
+  readonly levels: ReadonlyMap<string, number>;
 }
 
 export interface AppendedMessage {
@@ -58,16 +60,26 @@ export interface AppendedMessage {
   readonly session: Session;
 }
 
+export interface SessionEngineOptions {
+  readonly store: Store;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  /** Whether ids have to be UUIDv7. */
+  readonly strictIds: boolean;
+}
+
 /** Keeps sessions: message and state in one transaction, wake-ups after it. */
 export class SessionEngine {
   readonly store: Store;
   readonly clock: Clock;
   readonly #bus: Bus;
+  readonly #strictIds: boolean;
   readonly #recent = new RecentMessages();
   #onWork: () => void = () => {};
 
-  constructor({ store, bus, clock }: { store: Store; bus: Bus; clock: Clock }) {
+  constructor({ store, bus, clock, strictIds }: SessionEngineOptions) {
     this.store = store;
+    this.#strictIds = strictIds;
     this.clock = clock;
     this.#bus = bus;
   }
@@ -77,8 +89,8 @@ export class SessionEngine {
     return this.store.read(async (tx) => {
       const session = await readSession(tx, sessionId);
       if (session === undefined) return undefined;
-      const principals = await readPrincipals(tx, sessionId);
-      return { session: advance(session, this.clock.now()), principals };
+      const parties = await readParties(tx, sessionId);
+      return { session: advance(session, this.clock.now()), ...parties };
     });
   }
 
@@ -131,6 +143,7 @@ export class SessionEngine {
           agent: (agentId) => agents.find((agent) => agent.agentId === agentId),
           // A message of this id would have been found above.
           hasMessage: () => false,
+          strictIds: this.#strictIds,
           ...(proof === undefined ? {} : { proof }),
         });
         if (!result.ok) throw refused(result.refusal, result.session);
@@ -140,9 +153,9 @@ export class SessionEngine {
         const row = { ordinal, receiveMs: nowMs, state: session.state, envelope };
         const bytes = await insertMessage(tx, sessionId, row);
         await putSession(tx, session);
-        for (const { agentId, principal } of agents) {
-          if (session.parties.some((party) => party.agentId === agentId)) {
-            await putParty(tx, session, agentId, principal);
+        for (const agent of agents) {
+          if (session.parties.some(({ agentId }) => agentId === agent.agentId)) {
+            await putParty(tx, session, agent);
           }
         }
         await this.#noteUses(tx, before, envelope);

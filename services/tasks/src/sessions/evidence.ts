@@ -6,7 +6,7 @@ import type { ReadTx } from "@depute/store";
 import type { SessionEngine } from "./engine.ts";
 import { type EvidencePosition, findEvidence, listEvidence, wasShownTo } from "./evidence-rows.ts";
 import { delegationNotFound } from "./refusals.ts";
-import { readMessages, readPrincipals, readSession } from "./rows.ts";
+import { readMessages, readParties, readSession } from "./rows.ts";
 
 type Place = Pick<EvidencePosition, "sessionId" | "delegationId">;
 
@@ -21,7 +21,7 @@ export async function readEvidence(
   place: Place,
 ): Promise<Evidence> {
   return store.read(async (tx) => {
-    const principals = await readPrincipals(tx, place.sessionId);
+    const { principals } = await readParties(tx, place.sessionId);
     const isOwn = [...principals.values()].some((principal) => mayActFor(identity, principal));
     if (!isOwn && !(await wasShownTo(tx, place, identity.principal))) throw delegationNotFound(place);
     const evidence = await load(tx, place);

@@ -10,6 +10,7 @@ import { delegatedWork } from "./delegated-work.ts";
 import { SESSION_TOPIC, SessionEngine } from "./engine.ts";
 import { SESSION_MIGRATIONS } from "./migrations.ts";
 import { OutcomeReporter } from "./outcomes.ts";
+import { MessageRates, readRates } from "./rates.ts";
 import { sessionService } from "./service.ts";
 import { SessionTimekeeper } from "./timekeeper.ts";
 
@@ -22,24 +23,34 @@ export interface Sessions {
   close(): Promise<void>;
 }
 
+export interface SessionsSettings {
+  /** Milliseconds between looks of a stream that nothing wakes. */
+  readonly pollMs: number;
+  /** Whether ids have to be UUIDv7. */
+  readonly strictIds: boolean;
+  /** Messages a minute, by level of trust, as the setting has them. */
+  readonly messageRates: readonly string[];
+}
+
 /**
  * Opens the sessions on the files of `dataDir`.
  *
- * @param pollMs milliseconds between looks of a stream that nothing wakes
  * @param tasks the task engine: delegated work is a task
+ * @throws SettingsError
  */
 export async function openSessions(
   deps: ServiceDeps,
-  pollMs: number,
+  { pollMs, strictIds, messageRates }: SessionsSettings,
   tasks: TasksContext,
 ): Promise<Sessions> {
   const { log, clock, timers, bus, authority, stopping } = deps;
+  const rates = new MessageRates(readRates(messageRates), clock);
   const store = await openStore({
     ...deps.storeAt("sessions"),
     migrations: SESSION_MIGRATIONS,
     onError: (err, what) => log.error({ err }, what),
   });
-  const engine = new SessionEngine({ store, bus, clock });
+  const engine = new SessionEngine({ store, bus, clock, strictIds });
   const wakeUps = new WakeUps(bus, SESSION_TOPIC);
   const registry = deps.connect("registry");
   const reporter = new OutcomeReporter(registry);
@@ -54,6 +65,7 @@ export async function openSessions(
     engine,
     agents,
     callers,
+    rates,
     tasks,
     clock,
     timers,

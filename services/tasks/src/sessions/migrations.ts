@@ -84,6 +84,11 @@ CREATE TABLE session_evidence_uses (
 );
 `;
 
+// How far each participant was trusted when it came, for its rate of messages.
+const LEVELS = `
+ALTER TABLE session_parties ADD COLUMN level BIGINT NOT NULL DEFAULT 0;
+`;
+
 /** The tables of ASP sessions, in a file of their own: appending a message waits for no task. */
 export const SESSION_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "sessions", sql: SESSIONS },
@@ -91,4 +96,5 @@ export const SESSION_MIGRATIONS: readonly Migration[] = [
   { id: 3, name: "proofs", sql: PROOFS },
   { id: 4, name: "works", sql: WORKS },
   { id: 5, name: "evidence", sql: EVIDENCE },
+  { id: 6, name: "levels", sql: LEVELS },
 ];

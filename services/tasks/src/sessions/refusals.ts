@@ -37,6 +37,7 @@ export const REASONS: Readonly<Record<RefusalCode, ErrorReason>> = {
   closing: SESSION_STATE_CONFLICT,
   wrong_party: SESSION_NOT_ALLOWED,
   authority_exceeded: SESSION_NOT_ALLOWED,
+  not_conformant: SESSION_NOT_ALLOWED,
   performative_not_allowed: SESSION_NOT_ALLOWED,
   unknown_reference: SESSION_STATE_CONFLICT,
   unknown_evidence: SESSION_STATE_CONFLICT,

@@ -3,6 +3,7 @@ import { isTerminal, nextDeadlineMs, type Proven, type Session } from "@depute/a
 import { type Envelope, EnvelopeSchema } from "@depute/contracts/asp/v0/envelope_pb";
 import type { SessionState } from "@depute/contracts/asp/v0/session_pb";
 import type { ReadTx, WriteTx } from "@depute/store";
+import type { KnownAgent } from "./agents.ts";
 
 /** A message as it is stored. */
 export interface MessageRow {
@@ -48,25 +49,27 @@ export async function markReported(tx: WriteTx, sessionId: string): Promise<void
   await tx.run("UPDATE sessions SET outcome_due = 0 WHERE session_id = ?", [sessionId]);
 }
 
-/** Who may see a session: the principals of everyone who takes part or did. */
-export async function readPrincipals(tx: ReadTx, sessionId: string): Promise<Map<string, string>> {
-  const rows = await tx.all<{ agent_id: string; principal: string }>(
-    "SELECT agent_id, principal FROM session_parties WHERE session_id = ?",
+/** Everyone who takes part or did, by their URIs: who may see the session for them, and how far they were trusted. */
+export async function readParties(tx: ReadTx, sessionId: string) {
+  const rows = await tx.all<{ agent_id: string; principal: string; level: number }>(
+    "SELECT agent_id, principal, level FROM session_parties WHERE session_id = ?",
     [sessionId],
   );
-  return new Map(rows.map(({ agent_id, principal }) => [agent_id, principal]));
+  return {
+    principals: new Map(rows.map(({ agent_id, principal }) => [agent_id, principal])),
+    levels: new Map(rows.map(({ agent_id, level }) => [agent_id, level])),
+  };
 }
 
 export async function putParty(
   tx: WriteTx,
   { sessionId, createMs }: Session,
-  agentId: string,
-  principal: string,
+  { agentId, principal, level }: Pick<KnownAgent, "agentId" | "principal" | "level">,
 ): Promise<void> {
   await tx.run(
-    `INSERT INTO session_parties (session_id, agent_id, principal, create_ms) VALUES (?, ?, ?, ?)
+    `INSERT INTO session_parties (session_id, agent_id, principal, create_ms, level) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (session_id, agent_id) DO NOTHING`,
-    [sessionId, agentId, principal, createMs],
+    [sessionId, agentId, principal, createMs, level],
   );
 }
 

@@ -22,8 +22,10 @@ import type { TasksContext } from "../handlers/context.ts";
 import type { WakeUps } from "../wake-ups.ts";
 import { type Agents, agentNotFound, type KnownAgent, registeredId } from "./agents.ts";
 import type { Callers, Candidate } from "./callers.ts";
+import { readDisputes } from "./disputes.ts";
 import type { Ending, KnownSession, SessionEngine } from "./engine.ts";
 import { evidencePage, readEvidence } from "./evidence.ts";
+import type { MessageRates } from "./rates.ts";
 import { delegationNotFound, sessionNotFound } from "./refusals.ts";
 import { findMessage, listSessions, type MessageRow, readMessages } from "./rows.ts";
 import { watchWork } from "./watch-work.ts";
@@ -32,6 +34,7 @@ export interface SessionsContext {
   readonly engine: SessionEngine;
   readonly agents: Agents;
   readonly callers: Callers;
+  readonly rates: MessageRates;
   /** The task engine: delegated work is a task. */
   readonly tasks: TasksContext;
   readonly clock: Clock;
@@ -48,7 +51,7 @@ const WATCH_BATCH = 32;
 
 /** What agents in sessions call. */
 export function sessionService(sessions: SessionsContext): ServiceImpl<typeof SessionService> {
-  const { engine, agents, callers, tasks, clock } = sessions;
+  const { engine, agents, callers, rates, tasks, clock } = sessions;
 
   /** Agents as who may call for themselves, whoever sees them. */
   const themselves = (context: HandlerContext, uri: string) => async (): Promise<Candidate[]> => {
@@ -89,7 +92,9 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
         identity,
         context,
       );
-      requireSpeaker(identity, known.find(({ agentId }) => agentId === sender)?.principal, sender);
+      const speaker = known.find(({ agentId }) => agentId === sender);
+      requireSpeaker(identity, speaker?.principal, sender);
+      rates.take(sender, speaker?.level ?? 0);
       const { session } = await engine.create(envelope, known, callers.messageProof(context));
       return { session: viewOf(session) };
     },
@@ -97,10 +102,13 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
     async appendMessage(request, context) {
       const envelope = required(request.envelope, "envelope");
       const identity = await callers.identify(context, participants(envelope.sessionId));
-      const { principals } = await visible(sessions, identity, envelope.sessionId);
+      const { principals, levels } = await visible(sessions, identity, envelope.sessionId);
       const sender = senderOf(envelope);
       const own = principals.get(sender);
-      if (own !== undefined) requireSpeaker(identity, own, sender);
+      if (own !== undefined) {
+        requireSpeaker(identity, own, sender);
+        rates.take(sender, levels.get(sender) ?? 0);
+      }
       const body = envelope.content?.body?.kind;
       const target = body?.case === "delegate" ? [body.value.targetAgent] : [];
       if (body?.case === "delegate") {
@@ -192,6 +200,11 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       if (agent === undefined) throw agentNotFound(agentId);
       requireSpeaker(identity, agent.principal, agentId);
       return evidencePage(engine, agentId, size, pageToken);
+    },
+
+    async listDisputes({ sessionId }, context) {
+      const { session } = await seen(sessionId, context);
+      return { disputes: await readDisputes(engine.store, session) };
     },
 
     async verifyTranscript({ transcript }, context) {

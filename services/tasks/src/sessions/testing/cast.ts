@@ -46,6 +46,8 @@ const PEOPLE = [ANN, BEN, EVE, ZOE];
 
 const PATH = `/${SessionService.typeName}`;
 
+const FAST = Array(5).fill("1000000").join(",");
+
 /** What a message is sent with, beside what it says. */
 export interface Sent {
   readonly recipient?: string;
@@ -62,7 +64,10 @@ export class Stage {
   readonly cards = new Map<string, Omit<Card, "$typeName">>();
   #host: TestHost | undefined;
 
-  async start(args: readonly string[] = []): Promise<this> {
+  async start(settings: readonly string[] = []): Promise<this> {
+    // Tests say more in a minute than anybody would.
+    const rates = settings.includes("--asp-message-rates") ? [] : ["--asp-message-rates", FAST];
+    const args = [...rates, ...settings];
     const fakes = [this.#registry(), nothing("tokens"), nothing("verifier")];
     const principals = PEOPLE.map(({ key }) => key);
     this.#host = await startTestHost({ module: tasks, args, fakes, clock: this.clock, principals });
