@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 
 /** How long other work may wait for this, in milliseconds; what comes between two looks at the clock is added to it. */
-const TURN_MS = 4;
+const TURN_MS = 2;
 
 /** Lets other work go first whenever this has taken its turn. */
 export type Breath = () => Promise<void>;

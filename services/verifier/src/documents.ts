@@ -11,7 +11,7 @@ import {
 } from "@depute/dct";
 import { decode, encode, WireEncodeError } from "@depute/wire";
 import { type Breath, createBreath } from "./breath.ts";
-import { MAX_OUTPUT_BYTES } from "./rules/attestation-validation.ts";
+import { MAX_HELD_OUTPUT_BYTES } from "./rules/attestation-validation.ts";
 import type { StoredDocument } from "./store/documents.ts";
 
 /** The signed documents of this service: their messages on the RPCs, their JSON where they are signed and kept. */
@@ -20,10 +20,10 @@ export type DocumentKind = Exclude<ObjectKind, "revocation">;
 const SCHEMAS = { contract: TaskContractSchema, attestation: AttestationSchema } as const;
 type MessageOf<K extends DocumentKind> = MessageShape<(typeof SCHEMAS)[K]>;
 
-/** Largest documents, in bytes of canonical JSON. An attestation may hold an output of 1 MiB. */
+/** Largest documents, in bytes of canonical JSON. An attestation may hold an output. */
 const MAX_BYTES: Record<DocumentKind, number> = {
   contract: 256 * 1024,
-  attestation: MAX_OUTPUT_BYTES + 256 * 1024,
+  attestation: MAX_HELD_OUTPUT_BYTES + 256 * 1024,
 };
 
 /** The JSON of a message. @throws DeputeError INVALID_REQUEST for one that has none */

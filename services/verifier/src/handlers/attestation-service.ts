@@ -55,6 +55,7 @@ export function attestationService(verifier: Verifier): ServiceImpl<typeof Attes
       await breathe();
       const wanted = await toStored(engine, "attestation", attestation, clock.now(), breathe);
       await verifier.contracts.get(attestation.contractId);
+      await breathe();
       const stored = await store.write((tx) => saveAttestation(tx, verifier.log, wanted, attestation));
       await breathe();
       const isTheSame = stored.document === wanted.document;

@@ -15,6 +15,12 @@ import type { Attestation } from "./documents.ts";
 export const MAX_OUTPUT_BYTES = 1024 * 1024;
 
 /**
+ * Largest output within an attestation, in bytes of canonical JSON: it is signed with the rest, which is made canonical
+ * and hashed several times where it arrives. Of a larger output the attestation holds the hash.
+ */
+export const MAX_HELD_OUTPUT_BYTES = 512 * 1024;
+
+/**
  * Checks what the attestation's message cannot say of itself (DelegateOS 7.1): its time is not to come, its output is
  * of bearable size and has the hash that stands beside it, it names no child twice.
  *
@@ -32,9 +38,11 @@ export function validateAttestation(attestation: Attestation, now: number, engin
   const { output, outputHash } = attestation.result;
   if (output === undefined) return;
   const bytes = bytesOf(output);
-  if (bytes.length > MAX_OUTPUT_BYTES) {
-    throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `output is larger than ${MAX_OUTPUT_BYTES} bytes`, {
-      metadata: { limit: "output_bytes", max: String(MAX_OUTPUT_BYTES) },
+  if (bytes.length > MAX_HELD_OUTPUT_BYTES) {
+    const problem = `is larger than ${MAX_HELD_OUTPUT_BYTES} bytes; its hash alone may stand in its place`;
+    throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `attestation.result.output ${problem}`, {
+      metadata: { limit: "output_bytes", max: String(MAX_HELD_OUTPUT_BYTES) },
+      violations: [{ field: "attestation.result.output", description: problem }],
     });
   }
   if (outputHash !== undefined && outputHash !== encodeBase64Url(engine.blake2b256(bytes))) {
