@@ -33,7 +33,7 @@ function onPostgres() {
   const test = {
     name: "on Postgres",
     include: ["services/*/src/**/*.test.ts"],
-    exclude: [...configDefaults.exclude, "**/rules/**", "**/store/plans.test.ts"],
+    exclude: [...configDefaults.exclude, "**/rules/**", "**/checker/**", "**/store/plans.test.ts"],
     globalSetup: ["./tools/postgres-for-tests.ts"],
     setupFiles: ["./tools/same-cases-in-ci.ts", "./tools/on-postgres.ts"],
   };

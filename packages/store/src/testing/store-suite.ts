@@ -325,7 +325,7 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
         tx.afterCommit(second);
         await tx.run(PUT, [1, "one"]);
       });
-      expect(onError.mock.calls).toEqual([[failure, "a hook after a commit threw"]]);
+      expect(onError.mock.calls).toEqual([[failure, "a hook of a transaction threw"]]);
       expect(second).toHaveBeenCalledOnce();
       expect(await ids(store)).toEqual([1]);
     });
