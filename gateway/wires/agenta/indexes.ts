@@ -31,6 +31,7 @@ function endpoints(url: string) {
     approve: `${requests}/{request_id}/approve`,
     cancel: `${requests}/{request_id}/cancel`,
     verification_results: `${url}/agenta/verification_results`,
+    callback_key: `${url}/agenta/callback_key`,
   };
 }
 

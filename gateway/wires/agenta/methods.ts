@@ -163,6 +163,14 @@ export function agentaMethods(clients: Clients): Readonly<Record<string, Readonl
       },
     },
 
+    // The form of a key in JSON. (RFC 8037)
+    "/agenta/callback_key": {
+      GET: async ({ call }) => {
+        const { publicKey, keyId } = await executions.getCallbackKey({}, call.asCaller);
+        return ok({ kty: "OKP", crv: "Ed25519", x: publicKey, kid: keyId, use: "sig", alg: "EdDSA" });
+      },
+    },
+
     "/agenta/verification_results": {
       POST: async ({ read, call }) => {
         const result = await read("verification_result", VerificationResultSchema);

@@ -83,6 +83,14 @@ const settings = defineSettings({
     help: "principals that act as CAP's `user`",
     group: CAP,
   },
+  executionsCallbackHosts: {
+    type: "list",
+    default: [],
+    help:
+      "hosts that receipts are sent to where a request names an address for them, as host or host:port, with private: before " +
+      "names of private addresses; empty: none are sent",
+    group: "Executions",
+  },
   executionsVerificationTimeout: {
     type: "duration",
     default: "168h",
@@ -182,13 +190,13 @@ export const tasks = defineService({
       reviewEscalation: [...new Set([...settings.tasksReviewEscalation, ...settings.orchestratorPrincipals])],
     };
     const { context, close } = await openRuntime(deps, options, [(tx, change) => book.observe(tx, change)]);
+    const executions = openExecutions(deps, context, book, settings.executionsCallbackHosts);
     const push = await openPushDelegates(deps, context, {
       hosts: settings.tasksOutboundHosts,
       credentialsFile: settings.tasksOutboundCredentials,
       capacity: settings.tasksPushCapacity,
       perAgent: settings.tasksPushPerAgent,
     });
-    const executions = openExecutions(deps, context, book);
     const cap = openCap(deps, context, {
       users: settings.userPrincipals,
       orchestrators: settings.orchestratorPrincipals,

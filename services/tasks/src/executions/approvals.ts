@@ -75,8 +75,9 @@ export class Approvals {
   readonly errands: Errands = {
     issued: async (tx, record) => {
       if (record.approval !== AWAITED) return;
-      if (!isTerminal(record.status)) await insertReview(tx, record.request.requestId);
-      else await this.#close(tx, record);
+      if (isTerminal(record.status)) return this.#close(tx, record);
+      await insertReview(tx, record.request.requestId);
+      tx.afterCommit(() => this.#outbox.wake());
     },
     attested: async () => {},
   };

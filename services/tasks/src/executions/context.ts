@@ -5,6 +5,7 @@ import type { TasksContext } from "../handlers/context.ts";
 import type { WakeUps } from "../wake-ups.ts";
 import type { Approvals } from "./approvals.ts";
 import type { ExecutionBook } from "./book.ts";
+import type { CallbackKey } from "./callback-key.ts";
 
 /** What the handlers of executions work with. */
 export interface ExecutionsContext {
@@ -14,4 +15,5 @@ export interface ExecutionsContext {
   readonly offers: Client<typeof OfferService>;
   readonly results: Client<typeof ResultService>;
   readonly wakeUps: WakeUps;
+  readonly callbackKey: CallbackKey;
 }

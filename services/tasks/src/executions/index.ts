@@ -2,11 +2,13 @@ import { type ConnectRouter, createClient } from "@connectrpc/connect";
 import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { ExecutionService } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
 import { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
-import type { ServiceDeps } from "@depute/service";
+import { AllowedHosts, type ServiceDeps } from "@depute/service";
 import type { TasksContext } from "../handlers/context.ts";
 import { WakeUps } from "../wake-ups.ts";
 import { Approvals } from "./approvals.ts";
 import { EXECUTION_TOPIC, type ExecutionBook } from "./book.ts";
+import { openCallbackKey } from "./callback-key.ts";
+import { Callbacks } from "./callbacks.ts";
 import type { ExecutionsContext } from "./context.ts";
 import { executionJudge } from "./judge.ts";
 import { executionService } from "./service.ts";
@@ -24,12 +26,22 @@ export interface Executions {
   close(): Promise<void>;
 }
 
-/** @param book observes the task engine already, which may have gone on before this is called */
+/**
+ * @param book observes the task engine already; to be called before anything else is waited for, so that it is told of nothing
+ * before the errands are
+ * @param callbackHosts hosts that receipts are sent to
+ * @throws SettingsError for hosts that are none
+ */
 export function openExecutions(
-  { bus, connect, log, timers }: ServiceDeps,
+  { bus, connect, log, timers, clock, dataDir }: ServiceDeps,
   tasks: TasksContext,
   book: ExecutionBook,
+  callbackHosts: readonly string[],
 ): Executions {
+  const { store } = tasks.engine;
+  const hosts = new AllowedHosts(callbackHosts);
+  const key = openCallbackKey(dataDir);
+  const callbacks = new Callbacks({ store, clock, timers, log, hosts, key, random: Math.random });
   const wakeUps = new WakeUps(bus, EXECUTION_TOPIC);
   const approvals = new Approvals(tasks, connect("verifier"), log);
   const context: ExecutionsContext = {
@@ -39,20 +51,23 @@ export function openExecutions(
     offers: createClient(OfferService, connect("registry")),
     results: createClient(ResultService, connect("verifier")),
     wakeUps,
+    callbackKey: key,
   };
   const { errands, outbox } = verificationErrands(context, log);
   book.add(errands);
   book.add(approvals.errands);
+  book.add(callbacks.errands);
   tasks.judges.push(executionJudge(context));
   const timekeeper = new ExecutionTimekeeper({ engine: tasks.engine, book, timers, log });
   approvals.start();
+  callbacks.start();
   outbox.start();
   timekeeper.start();
   return {
     timekeeper,
     routes: (router) => router.service(ExecutionService, executionService(context)),
     async close() {
-      await Promise.all([approvals.close(), outbox.close(), timekeeper.close()]);
+      await Promise.all([approvals.close(), callbacks.close(), outbox.close(), timekeeper.close()]);
       wakeUps.close();
     },
   };

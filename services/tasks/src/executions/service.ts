@@ -116,6 +116,12 @@ export function executionService(executions: ExecutionsContext): ServiceImpl<typ
       return submitVerification(executions, result, context);
     },
 
+    async getCallbackKey(_request, context) {
+      await tasks.authority.identify(context);
+      const { publicKey, keyId } = executions.callbackKey;
+      return { publicKey, keyId };
+    },
+
     async getSettlement({ requestId }, context) {
       const caller = await callerOf(tasks, context);
       const record = await find(caller, requestId);

@@ -1,0 +1,17 @@
+/** Attempts to call an address back with one receipt. */
+export const MAX_ATTEMPTS = 12;
+
+const FIRST_MS = 1_000;
+const LONGEST_MS = 3_600_000;
+
+/**
+ * How long to wait after a number of attempts that failed, milliseconds: twice as long each time, up to an hour, and by chance
+ * up to half of it less. Undefined after the last attempt.
+ *
+ * @param chance 0 to 1
+ */
+export function backoffMs(attempts: number, chance: number): number | undefined {
+  if (attempts >= MAX_ATTEMPTS) return undefined;
+  const most = Math.min(FIRST_MS * 2 ** Math.max(0, attempts - 1), LONGEST_MS);
+  return Math.round(most * (1 - chance / 2));
+}

@@ -1,0 +1,35 @@
+/** What is signed of a request that the platform sends. (RFC 9421 2.3) */
+const COMPONENTS = ["@method", "@target-uri", "content-type", "content-digest"] as const;
+
+export interface SignedRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly contentType: string;
+  /** `sha-256=:base64:`. (RFC 9530) */
+  readonly contentDigest: string;
+}
+
+export interface SignatureParameters {
+  /** Epoch seconds. */
+  readonly created: number;
+  /** The thumbprint of the key (RFC 7638). */
+  readonly keyId: string;
+}
+
+/** The parameters of a signature, as `Signature-Input` names them. (RFC 9421 2.3) */
+export function signatureParams({ created, keyId }: SignatureParameters): string {
+  const covered = COMPONENTS.map((name) => `"${name}"`).join(" ");
+  return `(${covered});created=${created};keyid="${keyId}";alg="ed25519"`;
+}
+
+/** The text that is signed. (RFC 9421 2.5) */
+export function signatureBase(request: SignedRequest, params: string): string {
+  const values: Record<(typeof COMPONENTS)[number], string> = {
+    "@method": request.method,
+    "@target-uri": request.url,
+    "content-type": request.contentType,
+    "content-digest": request.contentDigest,
+  };
+  const lines = COMPONENTS.map((name) => `"${name}": ${values[name]}`);
+  return [...lines, `"@signature-params": ${params}`].join("\n");
+}
