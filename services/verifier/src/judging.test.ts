@@ -37,7 +37,7 @@ beforeAll(async () => {
   platform = await startPlatform(
     [
       ...["--verifier-judges", judges, "--verifier-outbound-hosts", model.host],
-      ...["--verifier-judge-timeout", "500ms", "--verifier-judges-at-once", "1"],
+      ...["--verifier-judge-timeout", "1500ms", "--verifier-judges-at-once", "1"],
     ],
     tokens,
   );
@@ -203,8 +203,17 @@ test("a charge that does not arrive keeps nobody from the answer, and the reserv
 
 test("outputs that are judged at once do not overdraw the contract's budget together", async () => {
   const contractId = await agree(judge({ evaluations: 1 }), 300);
+  const { promise: judged, resolve: answer } = Promise.withResolvers<number>();
+  model.answer(judged);
+  let refused = 0;
   const outcomes = await Promise.allSettled(
-    ["one", "two", "three", "four"].map((output) => check(contractId, output)),
+    ["one", "two", "three", "four"].map((output) =>
+      check(contractId, output).catch((error: unknown) => {
+        // The model thinks about the first while the others are refused.
+        if (++refused === 3) answer(1);
+        throw error;
+      }),
+    ),
   );
   expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
   expect(model.asked).toHaveLength(1);

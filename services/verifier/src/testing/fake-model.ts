@@ -8,10 +8,12 @@ export interface Asked {
   body: { model: string; temperature: number; messages: { content: string }[] };
 }
 
+type Reply = number | string | { status: number; headers?: Record<string, string> } | "hang";
+
 /** A model's endpoint on loopback, which answers what it is told to. */
 export async function fakeModel() {
   const asked: Asked[] = [];
-  let replies: (number | string | { status: number; headers?: Record<string, string> } | "hang")[] = [];
+  let replies: (Reply | Promise<Reply>)[] = [];
   const server = createServer(async (request, response) => {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
@@ -20,7 +22,7 @@ export async function fakeModel() {
       headers: request.headers,
       body: JSON.parse(Buffer.concat(parts).toString()),
     });
-    const reply = replies.shift() ?? 1;
+    const reply = await (replies.shift() ?? 1);
     if (reply === "hang") return;
     if (typeof reply === "object") {
       response.writeHead(reply.status, reply.headers).end("no");
@@ -43,7 +45,7 @@ export async function fakeModel() {
   return {
     host,
     asked,
-    /** The next answers: a score, a text, a status. After them each is a score of 1. */
+    /** The next answers: a score, a text, a status, or what it waits for. After them each is a score of 1. */
     answer(...next: typeof replies) {
       replies = next;
       asked.length = 0;
