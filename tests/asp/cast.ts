@@ -49,9 +49,13 @@ export function overGrpc(sessions: Client<typeof SessionService>): Wire {
 }
 
 /** A proof that a key is at hand, for a call of the session service, on whatever wire. */
-export function proof({ seed, key }: Pick<Agent, "seed" | "key">, method: string): string {
-  const claims = { htm: "POST", htu: `/${SessionService.typeName}/${method}` };
-  return createProof(nativeEngine, { principal: { id: key }, privateKey: seed }, claims);
+export function proof(by: Pick<Agent, "seed" | "key">, method: string): string {
+  return proofAt(by, `/${SessionService.typeName}/${method}`);
+}
+
+/** The same, for an address. */
+export function proofAt({ seed, key }: Pick<Agent, "seed" | "key">, htu: string, htm = "POST"): string {
+  return createProof(nativeEngine, { principal: { id: key }, privateKey: seed }, { htm, htu });
 }
 
 /** A signed message, in its place after what the session has. */

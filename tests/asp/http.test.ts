@@ -7,7 +7,7 @@ import { newId } from "@depute/core";
 import { portableEngine } from "@depute/dct";
 import { decodeValid, encode } from "@depute/wire";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ALPHA, BETA, documentOf, GAMMA, HttpRefusal, overHttp, type Wire, write } from "./cast.ts";
+import { ALPHA, BETA, documentOf, GAMMA, HttpRefusal, overHttp, proofAt, type Wire, write } from "./cast.ts";
 import { type Platform, register, startPlatform } from "./platform.ts";
 import { invite, LINES, play } from "./scenario.ts";
 
@@ -171,6 +171,32 @@ test("refusals have the protocol's code, the platform's reason and HTTP's status
   }
   const taken = await post(JSON.stringify(genuine));
   expect([taken.status, taken.headers.get("asp-session-id")]).toEqual([201, sessionId]);
+});
+
+test("a proof names the address of the call, in the message or beside it", async () => {
+  const { sessionId } = await play(wires(), 3);
+  const here = `${platform.url}/v1/asp/sessions/${sessionId}/messages`;
+  const offer = async (inMessage: string, beside?: string) => {
+    const envelope = write(BETA, "OBSERVE", {}, await wire.get(sessionId), undefined, inMessage);
+    const headers = {
+      "content-type": "application/asp+json",
+      ...(beside === undefined ? {} : { dpop: beside }),
+    };
+    const body = JSON.stringify(encode(EnvelopeSchema, envelope));
+    const response = await asp(`/sessions/${sessionId}/messages`, { method: "POST", headers, body });
+    const { error } = (await response.json()) as { error?: JsonObject };
+    return error === undefined ? response.status : ((error.metadata as JsonObject).code ?? error.reason);
+  };
+  const shape = "e30.e30.e30";
+  expect(await offer(proofAt(BETA, here))).toBe(201);
+  expect(await offer(proofAt(BETA, `${here}/other`))).toBe("bad_proof");
+  expect(await offer(proofAt(BETA, here, "GET"))).toBe("bad_proof");
+  expect(await offer(proofAt(ALPHA, here))).toBe("bad_proof");
+  expect(await offer(shape)).toBe("bad_proof");
+  expect(await offer(shape, proofAt(BETA, here))).toBe(201);
+  expect(await offer(shape, proofAt(ALPHA, here))).toBe("CALLER_NOT_ALLOWED");
+  expect(await offer(shape, proofAt(GAMMA, here))).toBe("SESSION_NOT_FOUND");
+  expect(await offer(shape, proofAt(BETA, `${here}/other`))).toBe("TOKEN_DENIED");
 });
 
 test("answers are application/asp+json, or plain JSON for who asks for that; DELETE takes a CLOSE", async () => {

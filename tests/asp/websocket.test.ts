@@ -243,7 +243,7 @@ test("only a page of the platform's own may open one, and only at its address", 
   expect(await status(path, { ...upgrade, origin: platform.url })).toBe(101);
   expect(await status(path, { ...upgrade, origin: "https://other.example" })).toBe(403);
   expect(await status(path, { ...upgrade, "sec-websocket-version": "7" })).toBe(400);
-  expect(await status(path, {})).toBe(404);
+  expect(await status(path, {})).toBe(426);
   expect(await status("/v1/asp/sessions", { ...upgrade, upgrade: "h2c" })).toBe(400);
   expect(await status("/health", { ...upgrade, upgrade: "h2c" })).toBe(200);
 });

@@ -23,6 +23,7 @@ import { type WireCall, wireCall } from "../../src/wire-call.ts";
 import { cardOf, discoverCards } from "./cards.ts";
 import { toAspError } from "./errors.ts";
 import { toSse, toWorkSse } from "./events.ts";
+import { SOCKET_PATH } from "./live.ts";
 
 /** The type of ASP's documents; plain JSON is taken too, and given to who asks for nothing else. */
 const ASP_JSON = "application/asp+json";
@@ -168,32 +169,47 @@ export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
       },
     };
 
-  return Object.entries(routes).map(([path, methods]) => ({
-    methods: Object.keys(methods),
-    path,
-    async handle(request, response, parameters) {
-      const call = wireCall(request, response, deps.publicUrl);
-      const query = new URLSearchParams(request.url?.split("?").slice(1).join("?"));
-      if (parameters.id !== undefined && path.startsWith("/v1/asp/sessions")) {
-        response.setHeader("asp-session-id", parameters.id);
-      }
-      try {
-        const events = live[path];
-        if (events !== undefined && request.method === "GET" && wantsEvents(request)) {
-          return await sendEvents(response, events({ parameters, query, call }, call.lastEventId), deps);
+  const plain = Object.entries(routes).map(
+    ([path, methods]): HttpRoute => ({
+      methods: Object.keys(methods),
+      path,
+      async handle(request, response, parameters) {
+        const call = wireCall(request, response, deps.publicUrl);
+        const query = new URLSearchParams(request.url?.split("?").slice(1).join("?"));
+        if (parameters.id !== undefined && path.startsWith("/v1/asp/sessions")) {
+          response.setHeader("asp-session-id", parameters.id);
         }
-        const read = <Desc extends DescMessage>(schema: Desc) => document(request, schema, deps.maxBodyBytes);
-        const method = methods[request.method ?? ""] as Method;
-        const { status, body } = await method({ parameters, query, call, read });
-        answer(request, response, status, body);
-      } catch (thrown) {
-        const { status, body } = toAspError(thrown, call.requestId);
-        if (status >= 500) deps.log.error({ err: thrown, path, request_id: call.requestId }, "asp");
-        else deps.log.info({ path, request_id: call.requestId, reason: body.error.reason }, "asp");
-        answer(request, response, status, body, status === 401 ? CHALLENGE : {});
-      }
-    },
-  }));
+        try {
+          const events = live[path];
+          if (events !== undefined && request.method === "GET" && wantsEvents(request)) {
+            return await sendEvents(response, events({ parameters, query, call }, call.lastEventId), deps);
+          }
+          const read = <Desc extends DescMessage>(schema: Desc) =>
+            document(request, schema, deps.maxBodyBytes);
+          const method = methods[request.method ?? ""] as Method;
+          const { status, body } = await method({ parameters, query, call, read });
+          answer(request, response, status, body);
+        } catch (thrown) {
+          const { status, body } = toAspError(thrown, call.requestId);
+          if (status >= 500) deps.log.error({ err: thrown, path, request_id: call.requestId }, "asp");
+          else deps.log.info({ path, request_id: call.requestId, reason: body.error.reason }, "asp");
+          answer(request, response, status, body, status === 401 ? CHALLENGE : {});
+        }
+      },
+    }),
+  );
+  return [
+    ...plain,
+    { methods: ["GET"], path: SOCKET_PATH, handle: async (_, response) => askForUpgrade(response) },
+  ];
+}
+
+/** What a request without an upgrade is told at the address of WebSockets. (RFC 9110 15.5.22) */
+function askForUpgrade(response: HttpResponse): void {
+  response.statusCode = 426;
+  // HTTP/2 has no upgrades, and no such header.
+  if (!("stream" in response)) response.setHeader("upgrade", "websocket").setHeader("connection", "upgrade");
+  response.end();
 }
 
 const LIVE = "/v1/asp/sessions/{id}/messages";

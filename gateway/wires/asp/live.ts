@@ -19,6 +19,8 @@ import { toAspError } from "./errors.ts";
 import { type ClientFrame, frames, MAX_FRAME_BYTES, readFrame } from "./frames.ts";
 import { TrustWatch } from "./trust-watch.ts";
 
+/** Where sessions are live. */
+export const SOCKET_PATH = "/v1/asp/sessions/{id}/ws";
 /** Milliseconds that a client has to say who it is. */
 export const AUTH_MS = 10_000;
 /** Milliseconds between heartbeats, and how many of them a client may leave without an answer. */
@@ -52,7 +54,7 @@ export function aspUpgrades(clients: Clients, deps: WireDeps): UpgradeRoute[] {
   });
   return [
     {
-      path: "/v1/asp/sessions/{id}/ws",
+      path: SOCKET_PATH,
       upgrade(request, socket, head, { id = "" }) {
         if (deps.stopping.aborted) return refuseUpgrade(socket, 503);
         if (!isOwnOrigin(request.headers.origin, deps.publicUrl)) return refuseUpgrade(socket, 403);

@@ -93,6 +93,9 @@ function checkForm(session: Session, envelope: Envelope, { strictIds = true, now
   if (strictIds && !(UUID_V7.test(messageId) && UUID_V7.test(sessionId))) {
     throw new Refused("malformed", "ids are UUIDv7");
   }
+  if (session.format !== undefined && envelope.content?.mimeType !== session.format) {
+    throw new Refused("unsupported_format", `the messages of this session are ${session.format}`);
+  }
   if (sender === undefined) throw new Refused("malformed", "sender is required");
   const sentMs = parseTime(timestamp);
   if (sentMs === undefined) throw new Refused("malformed", "timestamp is no time");

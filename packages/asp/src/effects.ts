@@ -81,13 +81,21 @@ export function applyEffects(session: Session, move: Move): Session {
 function invite(
   session: Session,
   move: Move,
-  { proposalId, validUntil, maxDurationMs }: Body<"propose">,
+  { proposalId, validUntil, maxDurationMs, messageFormat: format }: Body<"propose">,
 ): Session {
   const { envelope, context } = move;
   const addressee = recipientOf(envelope);
   if (addressee === undefined) throw new Refused("malformed", "an invitation names its recipient");
   const durationMs = Math.min(Number(maxDurationMs ?? DEFAULT_DURATION_MS), MAX_DURATION_MS);
-  const joined = addParty({ ...session, expireMs: context.nowMs + durationMs }, context, {
+  if (format !== undefined && format !== envelope.content?.mimeType) {
+    throw new Refused("unsupported_format", "an invitation is in the format that it asks for: JSON");
+  }
+  const opened = {
+    ...session,
+    expireMs: context.nowMs + durationMs,
+    ...(format === undefined ? {} : { format }),
+  };
+  const joined = addParty(opened, context, {
     agentId: addressee,
     role: ParticipantRole.COUNTERPARTY,
     side: addressee,

@@ -1,6 +1,7 @@
 import { RejectionCode } from "@depute/contracts/asp/v0/common_pb";
 import { SessionState } from "@depute/contracts/asp/v0/session_pb";
 import { beforeEach, describe, expect, test } from "vitest";
+import { seal } from "./integrity.ts";
 import {
   CLOSE_GRACE_MS,
   DEFAULT_DURATION_MS,
@@ -51,6 +52,24 @@ describe("the table", () => {
 });
 
 describe("invitations", () => {
+  test("fix the format of the session's messages, where they name one, and it is one that is spoken", () => {
+    const propose = (messageFormat: string) => ({
+      proposalId: "inv",
+      type: "session-invitation",
+      subject: "s",
+      messageFormat,
+    });
+    const to = { recipient: BETA.agentId };
+    expect(stage.refusal(ALPHA, "PROPOSE", propose("application/asp+msgpack"), to)).toBe(
+      "unsupported_format",
+    );
+    stage.say(ALPHA, "PROPOSE", propose("application/asp+json"), to);
+    const answer = stage.write(BETA, "ACCEPT", { referenceId: "inv" });
+    const plain = { ...answer.content, mimeType: "application/json" } as typeof answer.content & object;
+    const result = stage.offer(seal(stage.engine, { ...answer, content: plain }, BETA.seed));
+    expect(!result.ok && result.refusal.code).toBe("unsupported_format");
+    expect(stage.offer(answer).ok).toBe(true);
+  });
   test("lapse after their time, and so do introductions that do not come", () => {
     stage.invite();
     expect(nextDeadlineMs(stage.session)).toBe(stage.nowMs + INVITATION_TIMEOUT_MS);

@@ -23,6 +23,8 @@ export const REFUSALS = {
   malformed: kind("protocol", OTHER),
   /** Not asp/0.1: there is no negotiation of versions. */
   unsupported_version: kind("protocol", RejectionCode.SCHEMA_UNSUPPORTED),
+  /** An invitation asks for a format of messages that is not spoken, or a message is not in the session's. */
+  unsupported_format: kind("protocol", RejectionCode.SCHEMA_UNSUPPORTED),
   /** The message names another session. */
   wrong_session: kind("protocol", OTHER),
   /** Nobody knows the agent, or its key. */

@@ -135,6 +135,8 @@ export interface Session {
   readonly updateMs: number;
   /** When the session ends at the latest. */
   readonly expireMs: number;
+  /** The type of its messages' content, where the invitation names one. */
+  readonly format?: string;
   /** Until when the two parties have to introduce themselves. */
   readonly introduceMs?: number;
   /** When the first of the two parties closed. */

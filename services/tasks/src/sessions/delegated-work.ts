@@ -13,10 +13,11 @@ import {
 import { TaskLimitsSchema, TaskOutputSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { ErrorReason, type Timers } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
 import { fromConnectError, type Logger, Outbox, ownHeaders } from "@depute/service";
 import { admit, resolveTarget } from "../admission.ts";
 import { createTask } from "../create-task.ts";
-import { draftDigest, sha256 } from "../digest.ts";
+import { draftDigest } from "../digest.ts";
 import { asCaller, type TasksContext } from "../handlers/context.ts";
 import { type Advance, advance, type Step } from "../rules/advance.ts";
 import type { TaskRecord } from "../rules/record.ts";
@@ -35,7 +36,6 @@ const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.AGENT_NOT_FOUND,
   ErrorReason.CALLER_NOT_ALLOWED,
   ErrorReason.INVALID_REQUEST,
-  ErrorReason.LIMIT_EXCEEDED,
   ErrorReason.TASK_ID_TAKEN,
 ]);
 
@@ -82,8 +82,13 @@ export function delegatedWork({ engine, tasks, timers, log }: DelegatedWorkOptio
         engine.wake(session.sessionId);
       }
       if (taskId === "") return;
-      if (state === "reported") await finish(tasks, taskId, delegation, report);
-      if (state === "over") await cancel(tasks, taskId);
+      try {
+        if (state === "reported") await finish(tasks, taskId, delegation, report);
+        if (state === "over") await cancel(tasks, taskId);
+      } catch (thrown) {
+        // A task that was purged has ended long ago.
+        if (fromConnectError(thrown).reason !== ErrorReason.TASK_NOT_FOUND) throw thrown;
+      }
     },
   });
 }
@@ -152,7 +157,7 @@ async function begin(
   const digest = draftDigest(asked);
   const limits = create(TaskLimitsSchema, { total: durationFromMs(Math.max(1, expireMs - clock.now())) });
   const draft = { ...asked, limits };
-  const requestId = `asp_${sha256(`${sessionId}/${delegation.id}`)}`;
+  const requestId = `asp_${sha256Hex(`${sessionId}/${delegation.id}`)}`;
   const target = await resolveTarget(dependencies, draft, principal, options);
   const admitted = await admit(dependencies, draft, target, principal, clock.now(), options);
   const policies = { reusePolicy: 0, conflictPolicy: 0 } as const;

@@ -17,6 +17,7 @@ const {
 export const REASONS: Readonly<Record<RefusalCode, ErrorReason>> = {
   malformed: INVALID_REQUEST,
   unsupported_version: INVALID_REQUEST,
+  unsupported_format: INVALID_REQUEST,
   wrong_session: INVALID_REQUEST,
   unknown_agent: AGENT_NOT_FOUND,
   not_a_participant: SESSION_NOT_ALLOWED,
