@@ -1,8 +1,8 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from "node:crypto";
 import { canonicalBytes, encodeBase64Url } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
 import { openKeyFile, SettingsError } from "@depute/service";
 import type { CardSigner } from "./rules/agent-card.ts";
-import { sha256Hex } from "./sha256.ts";
 
 /** The key that signs agents' cards, and its public half in base64url. */
 export interface CardKey extends CardSigner {

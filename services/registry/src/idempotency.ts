@@ -1,7 +1,7 @@
 import { type DescMessage, fromBinary, type MessageShape, toBinary, toJson } from "@bufbuild/protobuf";
 import { canonicalBytes, invalid } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
 import type { ReadTx, WriteTx } from "@depute/store";
-import { sha256Hex } from "./sha256.ts";
 import { type RequestKey, recall, remember } from "./store/requests.ts";
 
 // Deeper than protobuf's own limit on nesting.

@@ -6,11 +6,11 @@ import { type Agent, AgentStatus } from "@depute/contracts/depute/registry/v1/ag
 import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import type { CapabilityFull } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, type FieldViolation, invalid, parseTime } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
 import { checkContexts } from "./carry-contexts.ts";
 import type { Admitted } from "./create-task.ts";
 import { type MoreOfWork, requireAllowed, workOf } from "./delegation-policy.ts";
 import type { Dependencies } from "./dependencies.ts";
-import { sha256 } from "./digest.ts";
 import { checkValue, MAX_VALUE_BYTES } from "./rules/values.ts";
 import { inspectToken, notTheDelegates } from "./worker-token.ts";
 
@@ -165,7 +165,7 @@ export async function admit(
       agentPrincipal,
       capabilityId: capability?.id ?? "",
       capabilityHash: capability?.h ?? "",
-      outputSchema: schema === undefined ? "" : sha256(schema),
+      outputSchema: schema === undefined ? "" : sha256Hex(schema),
       delegationId: token?.delegationId ?? "",
       contractDeadlineMs,
       ...overseer,

@@ -1,12 +1,7 @@
-import { createHash } from "node:crypto";
 import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import { type TaskDraft, TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { canonicalJson } from "@depute/core";
-
-/** SHA-256 of bytes or a text, in hex. */
-export function sha256(content: Uint8Array | string): string {
-  return createHash("sha256").update(content).digest("hex");
-}
+import { sha256Hex } from "@depute/core/sha256";
 
 /**
  * Tells drafts apart by what they say: the order of members makes no difference. Digests are stored, so the data of contexts
@@ -22,5 +17,5 @@ export function draftDigest(draft: TaskDraft): string {
 
 /** Tells messages apart by what they say: the order of members makes no difference. */
 export function messageDigest<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): string {
-  return sha256(canonicalJson(toJson(schema, message)));
+  return sha256Hex(canonicalJson(toJson(schema, message)));
 }

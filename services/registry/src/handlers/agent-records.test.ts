@@ -5,9 +5,9 @@ import {
   AgentStatus,
   AgentVisibility,
 } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { sha256Hex } from "@depute/core/sha256";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { recordDigest } from "../rules/record-digest.ts";
-import { sha256Hex } from "../sha256.ts";
 import { capability } from "../testing/capability.ts";
 import { ALICE, as, BOB, type Platform, startPlatform } from "../testing/platform.ts";
 import { refusal } from "../testing/refusal.ts";

@@ -1,8 +1,8 @@
 import { createPublicKey, verify } from "node:crypto";
 import { AgentVisibility } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { canonicalBytes } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { sha256Hex } from "../sha256.ts";
 import { capability } from "../testing/capability.ts";
 import { ALICE, as, BOB, type Platform, startPlatform } from "../testing/platform.ts";
 import { refusal } from "../testing/refusal.ts";

@@ -7,9 +7,9 @@ import {
   type GetAgentCardResponse,
   GetAgentCardResponseSchema,
 } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { sha256Hex } from "@depute/core/sha256";
 import { agentNotFound, identify, type RegistryContext, viewerFor } from "../context.ts";
 import { agentCard, signCard } from "../rules/agent-card.ts";
-import { sha256Hex } from "../sha256.ts";
 import { findVisible } from "../store/agents.ts";
 import { publishedBy } from "../store/capabilities.ts";
 

@@ -7,6 +7,7 @@ import {
   type PublishCapabilitiesResponse,
   PublishCapabilitiesResponseSchema,
 } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { sha256Hex } from "@depute/core/sha256";
 import { ownOptions } from "@depute/service";
 import { announce, findOwn, identify, type RegistryContext } from "../context.ts";
 import { repeatable } from "../idempotency.ts";
@@ -14,7 +15,6 @@ import { withHash } from "../rules/levels.ts";
 import { readPublication } from "../rules/publication.ts";
 import { searchKeys } from "../rules/registration.ts";
 import { schemasToCheck } from "../rules/schema-checks.ts";
-import { sha256Hex } from "../sha256.ts";
 import { putState } from "../store/agents.ts";
 import { publishedBy, replaceCapabilities } from "../store/capabilities.ts";
 

@@ -9,6 +9,7 @@ import {
   PublishOfferResponseSchema,
 } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
 import { ownOptions } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import { findOwn, identify, type RegistryContext } from "../context.ts";
@@ -16,7 +17,6 @@ import { repeatable } from "../idempotency.ts";
 import { checkEndpoints } from "../rules/endpoints.ts";
 import { nextVersion, offerDigest, readOffer } from "../rules/offer.ts";
 import type { SchemaToCheck } from "../rules/schema-checks.ts";
-import { sha256Hex } from "../sha256.ts";
 import { addOffer, findOffer, latestOffer, offerVersions, type StoredOffer } from "../store/offers.ts";
 import { presentOffer } from "./present-offer.ts";
 

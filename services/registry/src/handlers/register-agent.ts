@@ -9,6 +9,7 @@ import {
   RegisterAgentResponseSchema,
 } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
 import type { Identity } from "@depute/service";
 import type { WriteTx } from "@depute/store";
 import { announce, checkMayActFor, identify, type RegistryContext } from "../context.ts";
@@ -22,7 +23,6 @@ import { checkPredicates } from "../rules/predicate.ts";
 import { recordDigest } from "../rules/record-digest.ts";
 import { baseOf, checkCard, checkOwnership, searchKeys } from "../rules/registration.ts";
 import { checkStatement } from "../rules/statement.ts";
-import { sha256Hex } from "../sha256.ts";
 import { countInstances, findAgent, listInstances, putRecord } from "../store/agents.ts";
 import { indexCapabilities } from "../store/capabilities.ts";
 import { putLease } from "../store/leases.ts";

@@ -7,6 +7,7 @@ import {
   ReplacePrincipalResponseSchema,
 } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { invalid } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
 import type { WriteTx } from "@depute/store";
 import { agentNotFound, announce, identify, type RegistryContext } from "../context.ts";
 import { verifyEd25519 } from "../ed25519.ts";
@@ -16,7 +17,6 @@ import { recordDigest } from "../rules/record-digest.ts";
 import { baseOf } from "../rules/registration.ts";
 import { withPrincipal } from "../rules/replacement.ts";
 import { checkReplacement } from "../rules/statement.ts";
-import { sha256Hex } from "../sha256.ts";
 import { findAgent, listInstances, putRecord } from "../store/agents.ts";
 import { addMember } from "../store/members.ts";
 import { isMember } from "../store/sight.ts";

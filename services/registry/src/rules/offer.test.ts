@@ -1,8 +1,8 @@
 import { clone } from "@bufbuild/protobuf";
 import { type Offer, OfferSchema, PricingModel } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import type { DeputeError } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
 import { describe, expect, it } from "vitest";
-import { sha256Hex } from "../sha256.ts";
 import { offerOf } from "../testing/offer.ts";
 import { isOpen, nextVersion, offerDigest, readOffer } from "./offer.ts";
 

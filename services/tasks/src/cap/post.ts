@@ -2,8 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { type CapMessage, CapMessageSchema } from "@depute/contracts/cap/v1/message_pb";
 import { MessageEffect, MessageOrigin } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { DeputeError, ErrorReason, formatTime, newId } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
 import type { WriteTx } from "@depute/store";
-import { sha256 } from "../digest.ts";
 import type { Engine } from "../engine.ts";
 import {
   countMessage,
@@ -79,7 +79,7 @@ export async function post(tx: WriteTx, engine: Engine, posting: Posting): Promi
   await insertToolResults(
     tx,
     rootId,
-    toolResultsOf(wordsOf(kind)).map((result) => sha256(identityOf(result))),
+    toolResultsOf(wordsOf(kind)).map((result) => sha256Hex(identityOf(result))),
   );
   for (const mailbox of new Set(to)) await deliver(tx, mailbox, stored.messageId);
   tx.afterCommit(() => {

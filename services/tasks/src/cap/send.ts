@@ -8,9 +8,10 @@ import {
 } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { capCodeOf, DeputeError, ErrorReason, invalid, toTimestamp } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
 import { fromConnectError, type Identity } from "@depute/service";
 import type { ReadTx } from "@depute/store";
-import { messageDigest, sha256 } from "../digest.ts";
+import { messageDigest } from "../digest.ts";
 import type { CapContext } from "./context.ts";
 import { decideFirst, inquireFirst } from "./decide.ts";
 import { readFacts } from "./facts.ts";
@@ -181,7 +182,7 @@ async function requireOwnResults(tx: ReadTx, { kind, sender }: Sending): Promise
   const rootId = rootIdOf(kind.value.taskId);
   for (const result of toolResultsOf(wordsOf(kind))) {
     if (isBound(sender.manifest, result)) continue;
-    if (!(await hasToolResult(tx, rootId, sha256(identityOf(result)))))
+    if (!(await hasToolResult(tx, rootId, sha256Hex(identityOf(result)))))
       throw foreignResult(result, sender.id);
   }
 }

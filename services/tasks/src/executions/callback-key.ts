@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { canonicalBytes, encodeBase64Url } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
 import { openKeyFile, SettingsError } from "@depute/service";
-import { sha256 } from "../digest.ts";
 
 /** The key that signs callbacks. */
 export interface CallbackKey {
@@ -22,7 +22,7 @@ export function openCallbackKey(dataDir: string): CallbackKey {
   const danger = "whoever reads it can send receipts in the platform's name";
   const key = privateKey(openKeyFile({ dataDir, name: "callback.key", danger }, make));
   const publicKey = createPublicKey(key).export({ format: "jwk" }).x ?? "";
-  const thumbprint = sha256(canonicalBytes({ crv: "Ed25519", kty: "OKP", x: publicKey }));
+  const thumbprint = sha256Hex(canonicalBytes({ crv: "Ed25519", kty: "OKP", x: publicKey }));
   return {
     publicKey,
     keyId: encodeBase64Url(Buffer.from(thumbprint, "hex")),

@@ -16,8 +16,8 @@ import type {
   SuspendAssignmentRequest,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { canonicalJson, invalid } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
 import type { WriteTx } from "@depute/store";
-import { sha256 } from "../digest.ts";
 import { type Advance, advance, extendLease } from "../rules/advance.ts";
 import { directiveOf } from "../rules/directive.ts";
 import { isSettledBy, requireLease } from "../rules/lease.ts";
@@ -142,5 +142,5 @@ function keep(record: TaskRecord): Advance {
 }
 
 function digestOf(value: Value): string {
-  return sha256(canonicalJson(toJson(ValueSchema, value)));
+  return sha256Hex(canonicalJson(toJson(ValueSchema, value)));
 }

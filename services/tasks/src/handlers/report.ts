@@ -3,7 +3,7 @@ import { TaskPartialSchema } from "@depute/contracts/depute/tasks/v1/task_event_
 import { TaskProgressSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Lease, WorkerDirective } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
-import { sha256 } from "../digest.ts";
+import { sha256Hex } from "@depute/core/sha256";
 import { advance, extendLease } from "../rules/advance.ts";
 import type { TaskPayload } from "../rules/apply-event.ts";
 import { directiveOf } from "../rules/directive.ts";
@@ -68,8 +68,8 @@ function withheld({ task }: TaskRecord, payload: Report["payload"]): Report["pay
 
 function digestOf(payload: Report["payload"]): string {
   return payload.case === "progress"
-    ? sha256(toBinary(TaskProgressSchema, payload.value))
-    : sha256(toBinary(TaskPartialSchema, payload.value));
+    ? sha256Hex(toBinary(TaskProgressSchema, payload.value))
+    : sha256Hex(toBinary(TaskPartialSchema, payload.value));
 }
 
 function reused(requestId: string): DeputeError {
