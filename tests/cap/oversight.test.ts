@@ -128,10 +128,16 @@ describe("the text's example, approved by an oversight_decision", () => {
   });
 
   test("is decided at the queue of reviews as well, with the same effect", async () => {
-    await upToReview("E4");
+    const s = await upToReview("E4");
+    await send(s.inquiry);
+    await send(s.confirmed);
     const qa = cast.as("qa-1");
     const { body } = await qa.ask("GET", "/cap/reviews");
     const review = body.reviews.at(-1);
+    // What was asked and answered by messages is there as well.
+    await expect
+      .poll(async () => (await qa.ask("GET", `/cap/reviews/${review.review_id}`)).body.inquiries)
+      .toMatchObject([{ number: 1, inquiry: s.inquiry.inquiry, answer: s.confirmed.content }]);
     const decided = await qa.ask("POST", `/cap/reviews/${review.review_id}/decision`, {
       decision: "approved",
     });

@@ -11,6 +11,7 @@ import {
 import { TaskStatusSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import {
   type Review,
+  type ReviewInquiry,
   ReviewKindSchema,
   ReviewStateSchema,
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
@@ -116,8 +117,19 @@ export function reviewDocument(review: Review): JsonObject {
     ...timed("created", review.createTime),
     ...timed("escalates", review.escalationTime),
     ...timed("deadline", review.deadlineTime),
+    ...(review.inquiries.length === 0 ? {} : { inquiries: review.inquiries.map(inquiryDocument) }),
     ...(decidedBy === "" ? {} : { decided_by: decidedBy, reason }),
     ...timed("decided", review.decideTime),
+  };
+}
+
+function inquiryDocument({ number, text, answer, createTime, answerTime }: ReviewInquiry): JsonObject {
+  return {
+    number,
+    inquiry: text,
+    ...timed("asked", createTime),
+    ...(answer === "" ? {} : { answer }),
+    ...timed("answered", answerTime),
   };
 }
 

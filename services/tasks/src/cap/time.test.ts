@@ -204,6 +204,16 @@ test("whoever is refused again and again does not fill a lineage", async () => {
   expect(root?.messages.filter(({ effect }) => effect === MessageEffect.REFUSED)).toHaveLength(100);
 });
 
+test("a token is held to the right to delegate, where a message delegates", async () => {
+  await open.send(notice("T1", "orchestrator", "pm"));
+  await open.send(words("T1", "pm", "user", "which?"));
+  await open.send(notice("T1.1", "pm", "analyst"));
+  expect(open.bench.rights).toEqual([
+    { namespace: "depute:tasks", action: "delegate", resource: "pm/-" },
+    { namespace: "depute:tasks", action: "delegate", resource: "analyst/-" },
+  ]);
+});
+
 describe("what is kept", () => {
   test("is there after a restart, and a repeated call is answered as before", async () => {
     await open.send(notice("T1", "orchestrator", "pm"));
