@@ -3,6 +3,7 @@ import { DelegateosService } from "@depute/contracts/depute/delegateos/v1/delega
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
 import { defineService, SERVICES } from "@depute/service";
+import { a2aRoutes } from "../wires/a2a/index.ts";
 import { agentaRoutes } from "../wires/agenta/index.ts";
 import { aspRoutes } from "../wires/asp/index.ts";
 import { aspUpgrades } from "../wires/asp/live.ts";
@@ -62,6 +63,7 @@ export const gateway = defineService({
         ...aspRoutes(clients, wire),
         ...capRoutes(clients, wire),
         ...logRoutes(createClient(LogService, deps.connect("verifier")), wire),
+        ...a2aRoutes(clients, wire),
         ...agentaRoutes(clients, wire),
         ...mcp.http,
       ],

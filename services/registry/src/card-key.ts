@@ -20,12 +20,17 @@ export function openCardKey(dataDir: string): CardKey {
     openKeyFile({ dataDir, name: "card.key", danger: "whoever reads it can sign cards" }, make),
   );
   const publicKey = createPublicKey(key).export({ format: "jwk" }).x ?? "";
-  const thumbprint = sha256Hex(canonicalBytes({ crv: "Ed25519", kty: "OKP", x: publicKey }));
   return {
     publicKey,
-    kid: encodeBase64Url(Buffer.from(thumbprint, "hex")),
+    kid: thumbprintOf(publicKey),
     sign: (message) => sign(null, message, key),
   };
+}
+
+/** The thumbprint of an Ed25519 key in base64url. (RFC 7638) */
+export function thumbprintOf(publicKey: string): string {
+  const digest = sha256Hex(canonicalBytes({ crv: "Ed25519", kty: "OKP", x: publicKey }));
+  return encodeBase64Url(Buffer.from(digest, "hex"));
 }
 
 function privateKey(pem: string) {

@@ -1,11 +1,14 @@
 import { createPublicKey, verify } from "node:crypto";
 import { AgentVisibility } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { AgentCardSigner } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { canonicalBytes } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { capability } from "../testing/capability.ts";
+import { signedCard } from "../testing/owner-card.ts";
 import { ALICE, as, BOB, type Platform, startPlatform } from "../testing/platform.ts";
 import { refusal } from "../testing/refusal.ts";
+import { signer } from "../testing/statement.ts";
 
 let platform: Platform;
 let requests = 0;
@@ -117,5 +120,71 @@ describe("GetAgentCard", () => {
     expect((await read(ALICE)).json.name).toBe("a:b");
     await platform.agents.deregisterAgent({ id: "a:b" }, as(ALICE));
     expect(await refusal(read(ALICE))).toMatchObject({ reason: "AGENT_NOT_FOUND" });
+  });
+});
+
+describe("a card that the owner has signed", () => {
+  const owner = signer();
+  const { principal } = owner;
+  const card = { name: "Own", url: "https://acme.com/a2a", version: "3", delegateos: { principal } };
+  const registerOwn = (text: string, parts: Record<string, unknown> = {}) =>
+    platform.agents.registerAgent({
+      requestId: `r${++requests}`,
+      agent: { id: "own", principal, signedCard: new TextEncoder().encode(text), ...parts },
+    });
+  const readOwn = (id = "own") =>
+    platform.agents.getAgentCard({ id, signer: AgentCardSigner.OWNER }, as(BOB));
+
+  it("is given out beside the platform's, and is a part of the version", async () => {
+    const { agent } = await registerOwn(signedCard(owner, card));
+    const own = await readOwn();
+    expect(JSON.parse(new TextDecoder().decode(own.card))).toMatchObject(card);
+    expect(own.signingKey?.x).toBe(principal);
+    expect(own.digest).toBe(sha256Hex(canonicalBytes(card)));
+    expect(own.updateTime).toEqual(agent?.updateTime);
+    const platforms = await platform.agents.getAgentCard({ id: "own" }, as(BOB));
+    expect(JSON.parse(new TextDecoder().decode(platforms.card)).name).toBe("own");
+    expect(platforms.signingKey?.x).not.toBe(principal);
+    const again = await registerOwn(signedCard(owner, { ...card, version: "4" }));
+    expect([agent?.revision, again.agent?.revision]).toEqual([1n, 2n]);
+    const name = { case: "revision", value: 1n } as const;
+    const { version } = await platform.agents.getAgentVersion({ agentId: "own", name });
+    expect(JSON.parse(new TextDecoder().decode(version?.agent?.signedCard)).version).toBe("3");
+  });
+
+  it("is not there where none was signed, nor for an instance", async () => {
+    await registerOwn(signedCard(owner, card));
+    await platform.agents.registerAgent({ requestId: "i", agent: { id: "own:1", principal } });
+    for (const id of ["a", "own:1"]) {
+      expect(await refusal(readOwn(id))).toMatchObject({
+        reason: "AGENT_CARD_NOT_FOUND",
+        metadata: { agent: id },
+      });
+    }
+  });
+
+  it("that is forged is refused, and leaves what was there", async () => {
+    await registerOwn(signedCard(owner, card));
+    expect(await refusal(registerOwn(signedCard(signer(), card), { description: "new" }))).toMatchObject({
+      reason: "SIGNATURE_INVALID",
+      fields: ["agent.signed_card"],
+    });
+    expect(await refusal(registerOwn("{"))).toMatchObject({
+      reason: "INVALID_REQUEST",
+      fields: ["agent.signed_card"],
+    });
+    const { agent } = await platform.agents.getAgent({ id: "own" });
+    expect(agent).toMatchObject({ revision: 1n, description: "" });
+  });
+
+  it("has its addresses where the platform allows them", async () => {
+    await platform.stop();
+    platform = await startPlatform(["--agent-endpoint-origins", "https://acme.com"]);
+    await registerOwn(signedCard(owner, card));
+    const elsewhere = { ...card, additionalInterfaces: [{ url: "https://evil.example", transport: "X" }] };
+    expect(await refusal(registerOwn(signedCard(owner, elsewhere)))).toMatchObject({
+      reason: "INVALID_REQUEST",
+      fields: ["agent.signed_card"],
+    });
   });
 });

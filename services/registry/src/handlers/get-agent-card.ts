@@ -3,20 +3,27 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { JwkSchema } from "@depute/contracts/asp/v0/agent_card_pb";
 import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import {
+  AgentCardSigner,
   type GetAgentCardRequest,
   type GetAgentCardResponse,
   GetAgentCardResponseSchema,
 } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import type { CapabilityFull } from "@depute/contracts/nekte/v1/nekte_pb";
+import { DeputeError, ErrorReason, toTimestamp } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
+import { thumbprintOf } from "../card-key.ts";
 import { agentNotFound, identify, type RegistryContext, viewerFor } from "../context.ts";
+import { verifyEd25519 } from "../ed25519.ts";
+import type { StoredAgent } from "../rules/agent.ts";
 import { agentCard, signCard } from "../rules/agent-card.ts";
+import { readOwnerCard } from "../rules/owner-card.ts";
 import { findVisible } from "../store/agents.ts";
 import { publishedBy } from "../store/capabilities.ts";
 
 /** AgentService.GetAgentCard. */
 export async function getAgentCard(
   registry: RegistryContext,
-  { id, viewer: named }: GetAgentCardRequest,
+  { id, viewer: named, signer }: GetAgentCardRequest,
   context: HandlerContext,
 ): Promise<GetAgentCardResponse> {
   const viewer = viewerFor(await identify(registry, context), named);
@@ -25,25 +32,37 @@ export async function getAgentCard(
     published: await publishedBy(tx, id),
   }));
   if (agent === undefined || agent.status === AgentStatus.REMOVED) throw agentNotFound(id);
+  const card =
+    signer === AgentCardSigner.OWNER ? ownersCard(agent) : platformsCard(registry, agent, published);
+  return create(GetAgentCardResponseSchema, { ...card, updateTime: toTimestamp(agent.updateTime) });
+}
+
+/** What the platform says of an agent. */
+function platformsCard(
+  { cardKey, publicUrl }: RegistryContext,
+  agent: StoredAgent,
+  published: ReadonlyMap<string, CapabilityFull>,
+) {
   const capabilities = agent.capabilityIds
     .map((each) => published.get(each))
     .filter((each) => each !== undefined);
-  const { cardKey } = registry;
-  const { text, digest } = signCard(
-    agentCard(agent.record, capabilities, registry.publicUrl),
-    cardKey,
-    sha256Hex,
-  );
-  return create(GetAgentCardResponseSchema, {
-    card: text,
-    digest,
-    signingKey: create(JwkSchema, {
-      kty: "OKP",
-      crv: "Ed25519",
-      x: cardKey.publicKey,
-      kid: cardKey.kid,
-      use: "sig",
-      alg: "EdDSA",
-    }),
-  });
+  const { text, digest } = signCard(agentCard(agent.record, capabilities, publicUrl), cardKey, sha256Hex);
+  return { card: text, digest, signingKey: jwk(cardKey.publicKey) };
+}
+
+/** What its owner says of it, as it was registered. */
+function ownersCard({ record }: StoredAgent) {
+  const card = readOwnerCard(record, verifyEd25519);
+  if (card === undefined) {
+    throw new DeputeError(ErrorReason.AGENT_CARD_NOT_FOUND, `the owner of ${record.id} has signed no card`, {
+      metadata: { agent: record.id },
+    });
+  }
+  const { text, payload } = card;
+  return { card: text, digest: sha256Hex(payload), signingKey: jwk(record.principal) };
+}
+
+function jwk(publicKey: string) {
+  const kid = thumbprintOf(publicKey);
+  return create(JwkSchema, { kty: "OKP", crv: "Ed25519", x: publicKey, kid, use: "sig", alg: "EdDSA" });
 }

@@ -10,6 +10,8 @@ import { encodePageToken, pageSize } from "@depute/core";
 import { identify, type RegistryContext, viewerFor } from "../context.ts";
 import { readPosition } from "../page-position.ts";
 import { present } from "../rules/agent.ts";
+import { searchKeys } from "../rules/registration.ts";
+import { listAgentsByKeys } from "../store/agent-keys.ts";
 import { type AgentFilter, listAgents as queryAgents } from "../store/agents.ts";
 import { changeBounds } from "../store/changes.ts";
 
@@ -27,7 +29,9 @@ export async function listAgents(
     organization: request.organization,
     principal: request.principal,
   };
-  const filters = { list: "agents", ...filter };
+  const protocols = request.protocol === "" ? [] : [request.protocol];
+  const keys = searchKeys({ tags: request.tags, protocols, organization: "" });
+  const filters = { list: "agents", ...filter, ...(keys.length > 0 && { keys }) };
   const [after] = readPosition(request.pageToken, filters, ["string"]) ?? [""];
   const size = pageSize(request.pageSize);
   // One more than is answered tells whether there is more.
@@ -38,7 +42,12 @@ export async function listAgents(
   } = await registry.store.read(async (tx) => {
     const view = await registry.guard.view(tx);
     const { last } = await changeBounds(tx);
-    return { view, last, found: await queryAgents(tx, filter, { after, limit: size + 1, view, viewer }) };
+    const page = { after, limit: size + 1, view, viewer };
+    const found =
+      keys.length === 0
+        ? await queryAgents(tx, filter, page)
+        : await listAgentsByKeys(tx, registry.index, keys, filter, page);
+    return { view, last, found };
   });
   const page = found.agents.slice(0, size);
   // Few were found on a long way: the caller decides whether to go on.

@@ -55,12 +55,13 @@ async function listOffers(registry: RegistryContext, request: ListOffersRequest,
   const found = await registry.store.read((tx) =>
     queryOffers(tx, filter, { after, limit: size + 1, viewer }),
   );
-  const page = found.slice(0, size);
-  const last = page.at(-1)?.offer.offerId;
+  const page = found.offers.slice(0, size);
+  // Few were found on a long way: the caller decides whether to go on.
+  const last = found.offers.length > size ? page.at(-1)?.offer.offerId : found.stoppedAt;
   const now = registry.clock.now();
   return create(ListOffersResponseSchema, {
     offers: page.map((offer) => presentOffer(offer, now)),
-    nextPageToken: last !== undefined && found.length > size ? encodePageToken([last], filters) : "",
+    nextPageToken: last === undefined ? "" : encodePageToken([last], filters),
   });
 }
 

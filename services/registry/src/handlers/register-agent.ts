@@ -19,6 +19,7 @@ import { present, register, type StoredAgent, type VersionName } from "../rules/
 import { checkEndpoints, endpointsOf } from "../rules/endpoints.ts";
 import { inherit, MAX_INSTANCES } from "../rules/instances.ts";
 import { checkOverseers } from "../rules/overseers.ts";
+import { readOwnerCard } from "../rules/owner-card.ts";
 import { checkPredicates } from "../rules/predicate.ts";
 import { recordDigest } from "../rules/record-digest.ts";
 import { baseOf, checkCard, checkOwnership, searchKeys } from "../rules/registration.ts";
@@ -46,7 +47,8 @@ export async function registerAgent(
   if (agent === undefined) throw invalid("agent", "is required");
   checkCard(agent);
   checkRules(registry, agent);
-  checkEndpoints(endpointsOf(agent), registry.endpointOrigins);
+  const ownerCard = readOwnerCard(agent, verifyEd25519);
+  checkEndpoints([...endpointsOf(agent), ...(ownerCard?.endpoints ?? [])], registry.endpointOrigins);
   const digest = digestOf(agent);
   const call = repeatable(SCHEMAS, identity.principal, request.requestId, request);
   return registry.store.write(async (tx) => {

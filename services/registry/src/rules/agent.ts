@@ -88,6 +88,7 @@ export function ownersPart(agent: Agent): Agent {
   part.protocols = [...protocols];
   part.visibility = visibility;
   part.visibleTo = [...visibleTo];
+  part.signedCard = agent.signedCard;
   if (agent.manifest !== undefined) part.manifest = agent.manifest;
   if (agent.nekte !== undefined) part.nekte = agent.nekte;
   if (agent.delegation !== undefined) part.delegation = agent.delegation;

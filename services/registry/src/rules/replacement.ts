@@ -1,7 +1,10 @@
 import { clone } from "@bufbuild/protobuf";
 import { type Agent, AgentSchema } from "@depute/contracts/depute/registry/v1/agent_pb";
 
-/** What an agent's owner said of it, with another key: as its principal, and as its card's signing key. */
+/**
+ * What an agent's owner said of it, with another key: as its principal, and as its card's signing key. A card that the key
+ * before has signed is not this one's word.
+ */
 export function withPrincipal(agent: Agent, principal: string): Agent {
   const replaced = clone(AgentSchema, agent);
   const key = replaced.card?.signingPublicKey;
@@ -11,5 +14,6 @@ export function withPrincipal(agent: Agent, principal: string): Agent {
     delete key.kid;
   }
   replaced.principal = principal;
+  replaced.signedCard = new Uint8Array();
   return replaced;
 }

@@ -162,6 +162,31 @@ export async function listAgents(tx: ReadTx, filter: AgentFilter, page: AgentPag
   return { agents, stoppedAt: after };
 }
 
+/** The next agents of a list, `limit` at most, however far they are away. */
+export async function agentsBehind(tx: ReadTx, filter: AgentFilter, page: AgentPage): Promise<StoredAgent[]> {
+  const { sql, params } = listQuery(filter, page);
+  return (await tx.all<AgentRow>(`${sql} LIMIT ?`, [...params, page.limit])).map(toStored);
+}
+
+/** Those of some agents that a filter keeps and the viewer sees, in the order of their ids. */
+export async function agentsAmong(
+  tx: ReadTx,
+  filter: AgentFilter,
+  ids: readonly string[],
+  { view, viewer }: AgentPage,
+): Promise<StoredAgent[]> {
+  const { conditions, params } = agentConditions(filter, view, viewer);
+  const offered = "EXISTS (SELECT 1 FROM capabilities c WHERE c.agent_id = a.id AND c.id = ?)";
+  const byCapability = filter.capabilityId !== "";
+  const rows = await tx.all<AgentRow>(
+    `SELECT ${COLUMNS} FROM json_each(?) j CROSS JOIN agents a CROSS JOIN leases l
+     WHERE a.id = j.value AND l.agent_id = a.id AND ${[...conditions, ...(byCapability ? [offered] : [])].join(" AND ")}
+     ORDER BY a.id`,
+    [JSON.stringify(ids), ...params, ...(byCapability ? [filter.capabilityId] : [])],
+  );
+  return rows.map(toStored);
+}
+
 /** The last id of the next stretch of the list; undefined when it goes to the end. */
 async function walkEnd(tx: ReadTx, filter: AgentFilter, after: string): Promise<string | undefined> {
   const [id, table, condition, params] = walkBy(filter);
@@ -186,6 +211,23 @@ export function listQuery(
   filter: AgentFilter,
   { after, until, view, viewer }: Omit<AgentPage, "limit"> & { until?: string | undefined },
 ) {
+  const { conditions, params } = agentConditions(filter, view, viewer);
+  const where = (condition: string, ...values: SqlValue[]) => {
+    conditions.push(condition);
+    params.push(...values);
+  };
+  const [tables, id] = tablesFor(filter);
+  if (filter.capabilityId !== "") where("c.id = ?", filter.capabilityId);
+  where(`${id} > ?`, after);
+  if (until !== undefined) where(`${id} <= ?`, until);
+  return {
+    sql: `SELECT ${COLUMNS} FROM ${tables} AND ${conditions.join(" AND ")} ORDER BY ${id}`,
+    params,
+  };
+}
+
+/** What an agent has to meet, on `agents a` and `leases l`, but for what it offers. */
+function agentConditions(filter: AgentFilter, view: LivenessView, viewer: Viewer) {
   const conditions: string[] = ["a.status = ?"];
   const params: SqlValue[] = [filter.status];
   const where = (condition: string, ...values: SqlValue[]) => {
@@ -200,14 +242,7 @@ export function listQuery(
   if (filter.health === AgentHealth.LOST) where("l.expire_time <= ?", view.asOf);
   const sight = sightCondition(viewer);
   if (sight.sql !== "") where(sight.sql, ...sight.params);
-  const [tables, id] = tablesFor(filter);
-  if (filter.capabilityId !== "") where("c.id = ?", filter.capabilityId);
-  where(`${id} > ?`, after);
-  if (until !== undefined) where(`${id} <= ?`, until);
-  return {
-    sql: `SELECT ${COLUMNS} FROM ${tables} AND ${conditions.join(" AND ")} ORDER BY ${id}`,
-    params,
-  };
+  return { conditions, params };
 }
 
 /** The tables, beginning with the one that the narrowest filter has an index of: a cross join keeps SQLite to the order. */

@@ -159,12 +159,64 @@ export interface OfferFilter {
   readonly validAt: number | undefined;
 }
 
-/** Current offers that the viewer sees and that are not withdrawn, in the order of their ids, behind `after`. */
+/** Offers looked at in one statement, and statements of one list: what one call may cost, however few it finds. */
+const WALK = 1_000;
+const MAX_WALKS = 2;
+
+/** What a list found, and the offer behind which it did not look any more when it stopped early. */
+export interface OfferPage {
+  readonly offers: readonly StoredOffer[];
+  readonly stoppedAt: string | undefined;
+}
+
+/**
+ * Current offers that the viewer sees and that are not withdrawn, in the order of their ids, behind `after`: at most `limit`,
+ * of a bounded stretch of the list.
+ */
 export async function listOffers(
   tx: ReadTx,
   filter: OfferFilter,
-  { after, limit, viewer }: { after: string; limit: number; viewer: Viewer },
-): Promise<StoredOffer[]> {
+  { after: begin, limit, viewer }: { after: string; limit: number; viewer: Viewer },
+): Promise<OfferPage> {
+  const offers: StoredOffer[] = [];
+  let after = begin;
+  for (let walks = 0; walks < MAX_WALKS; walks++) {
+    const until = await walkEnd(tx, filter, after);
+    const { sql, params } = offersQuery(filter, { after, until, viewer });
+    const rows = await tx.all<OfferRow>(`${sql} LIMIT ?`, [...params, limit - offers.length]);
+    offers.push(...rows.map(toStored));
+    if (until === undefined || offers.length >= limit) return { offers, stoppedAt: undefined };
+    after = until;
+  }
+  return { offers, stoppedAt: after };
+}
+
+/** The last offer of the next stretch of the list; undefined when it goes to the end. */
+async function walkEnd(tx: ReadTx, filter: OfferFilter, after: string): Promise<string | undefined> {
+  const { table, condition, params } = walkBy(filter);
+  const row = await tx.get<{ id: string }>(
+    `SELECT offer_id AS id FROM ${table} WHERE ${condition} AND offer_id > ? ORDER BY offer_id LIMIT 1 OFFSET ?`,
+    [...params, after, WALK - 1],
+  );
+  return row?.id;
+}
+
+/** The index that a list walks along. */
+function walkBy({ word, sellerId, organization }: OfferFilter) {
+  if (word !== "") return { table: "offer_words", condition: "word = ?", params: [word] };
+  const current = "is_current = 1";
+  if (sellerId !== "")
+    return { table: "offers", condition: `${current} AND seller_id = ?`, params: [sellerId] };
+  if (organization !== "")
+    return { table: "offers", condition: `${current} AND organization = ?`, params: [organization] };
+  return { table: "offers", condition: current, params: [] };
+}
+
+/** The list's statement without its limit. */
+function offersQuery(
+  filter: OfferFilter,
+  { after, until, viewer }: { after: string; until: string | undefined; viewer: Viewer },
+) {
   const conditions = ["f.is_current = 1", "f.withdraw_time = 0"];
   const params: SqlValue[] = [];
   const where = (sql: string, ...values: SqlValue[]) => {
@@ -186,16 +238,14 @@ export async function listOffers(
   if (byWord) where("w.word = ?", filter.word);
   const place = byWord ? "w.offer_id" : "f.offer_id";
   where(`${place} > ?`, after);
+  if (until !== undefined) where(`${place} <= ?`, until);
   const sight = offerSight(viewer);
   const tables = byWord
     ? "offer_words w CROSS JOIN offers f ON f.offer_id = w.offer_id AND f.sequence = w.sequence"
     : "offers f";
-  const rows = await tx.all<OfferRow>(
-    `SELECT ${COLUMNS} FROM ${tables} CROSS JOIN agents a ON a.id = f.seller_id
-     WHERE ${conditions.join(" AND ")} AND ${sight.sql} ORDER BY ${place} LIMIT ?`,
-    [...params, ...sight.params, limit],
-  );
-  return rows.map(toStored);
+  const sql = `SELECT ${COLUMNS} FROM ${tables} CROSS JOIN agents a ON a.id = f.seller_id
+    WHERE ${conditions.join(" AND ")} AND ${sight.sql} ORDER BY ${place}`;
+  return { sql, params: [...params, ...sight.params] };
 }
 
 function toStored(row: OfferRow): StoredOffer {
