@@ -4,6 +4,9 @@ import type { Binding } from "./rules/bindings.ts";
 import { bindBlock, readBindings, readNotedBlocks } from "./store/binding-rows.ts";
 import { readSpend } from "./store/spend-rows.ts";
 
+/** Blocks of which everything noted is kept in memory, at about 300 bytes each unless bound to many places. */
+const MAX_KNOWN = 10_000;
+
 /** What is noted of some blocks. */
 export interface Notes {
   /** Microcents charged and held under each block, in their order. */
@@ -12,18 +15,31 @@ export interface Notes {
   readonly bindings: readonly Binding[];
 }
 
+/** What is noted of one block. */
+interface Note {
+  readonly counted: number;
+  readonly bindings: readonly Binding[];
+}
+
 /**
  * What the service has noted of blocks beside what they say themselves: what is spent under them, and where they count.
  *
- * Most blocks have nothing noted, and every verification asks. So the ids of those that have are kept in memory, and the
- * store is asked for them alone; a store belongs to one process, which is the one that notes.
+ * Most blocks have nothing noted, and every verification asks. So the ids of those that have are kept in memory, and
+ * what is noted of those that were asked for last; a store belongs to one process, which is the one that notes. Read from the
+ * store it would have to wait until what others are just writing there is durable.
  */
 export class BlockNotes {
   readonly #store: Store;
+  readonly #max: number;
   readonly #noted = new RevocationSet();
+  /** In the order of their last use. */
+  readonly #known = new Map<string, Note>();
+  /** Changes that took effect, so that what was read before one is not taken for what is there after it. */
+  #changes = 0;
 
-  constructor(store: Store) {
+  constructor(store: Store, max: number = MAX_KNOWN) {
     this.#store = store;
+    this.#max = max;
   }
 
   /** Learns which blocks have something noted; to be called before the first question. */
@@ -31,27 +47,71 @@ export class BlockNotes {
     for (const id of await this.#store.read((tx) => readNotedBlocks(tx))) this.#noted.add(id);
   }
 
-  /** Says that something is being noted of a block; if it is not in the end, a question costs a look at the store. */
-  touch(revocationId: string): void {
+  /** Says what counts under a block when the transaction that changes it is durable. */
+  count(tx: WriteTx, revocationId: string, counted: number): void {
+    // If nothing is noted in the end, a question costs a look at the store.
     this.#noted.add(revocationId);
+    tx.afterCommit(() => {
+      this.#changes++;
+      const known = this.#known.get(revocationId);
+      if (known !== undefined) this.#known.set(revocationId, { ...known, counted });
+    });
   }
 
   /** Binds a block, within the transaction that records it. */
   async bind(tx: WriteTx, revocationId: string, binding: Binding): Promise<void> {
     if (binding.audiences.length === 0 && binding.tenants.length === 0) return;
-    this.touch(revocationId);
+    this.#noted.add(revocationId);
     await bindBlock(tx, revocationId, binding);
+    tx.afterCommit(() => {
+      this.#changes++;
+      this.#known.delete(revocationId);
+    });
   }
 
   /** What is noted; undefined when nothing is. */
   async read(revocationIds: readonly string[]): Promise<Notes | undefined> {
-    if (!revocationIds.some((id) => this.#noted.has(id))) return undefined;
-    return this.#store.read(async (tx) => {
-      const all = await readSpend(tx, revocationIds);
-      return {
-        counted: all.map(({ spent, held }) => spent + held),
-        bindings: await readBindings(tx, revocationIds),
-      };
+    const asked = revocationIds.filter((id) => this.#noted.has(id));
+    if (asked.length === 0) return undefined;
+    // Taken first: one may have to make room while others are read.
+    const known = new Map(asked.map((id) => [id, this.#use(id)]));
+    const unknown = asked.filter((id) => known.get(id) === undefined);
+    const read = unknown.length === 0 ? undefined : await this.#readSome(unknown);
+    const notes = revocationIds.map((id) => read?.get(id) ?? this.#known.get(id) ?? known.get(id));
+    return {
+      counted: notes.map((note) => note?.counted ?? 0),
+      bindings: notes.flatMap((note) => note?.bindings ?? []),
+    };
+  }
+
+  async #readSome(ids: readonly string[]): Promise<ReadonlyMap<string, Note>> {
+    const before = this.#changes;
+    const notes = await this.#store.read(async (tx) => {
+      const spend = await readSpend(tx, ids);
+      const notes = new Map<string, Note>();
+      for (const [i, id] of ids.entries()) {
+        const { spent, held } = spend[i] ?? { spent: 0, held: 0 };
+        notes.set(id, { counted: spent + held, bindings: await readBindings(tx, [id]) });
+      }
+      return notes;
     });
+    if (this.#changes === before) for (const [id, note] of notes) this.#keep(id, note);
+    return notes;
+  }
+
+  #use(id: string): Note | undefined {
+    const note = this.#known.get(id);
+    if (note !== undefined) this.#keep(id, note);
+    return note;
+  }
+
+  #keep(id: string, note: Note): void {
+    this.#known.delete(id);
+    this.#known.set(id, note);
+    if (this.#known.size <= this.#max) return;
+    for (const oldest of this.#known.keys()) {
+      this.#known.delete(oldest);
+      return;
+    }
   }
 }

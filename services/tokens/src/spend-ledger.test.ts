@@ -53,7 +53,7 @@ describe("spend", () => {
         } else if ("chain" in each) {
           const chain = chains[each.chain] ?? [];
           const call = (each.other ? other : spend).reserve(ask(each.amount), chain, counts).then(
-            ({ id }) => void made.push({ id, chain, amount: each.amount }),
+            ({ reservation: { id } }) => void made.push({ id, chain, amount: each.amount }),
             () => {},
           );
           running.push(call);
@@ -116,7 +116,7 @@ describe("spend", () => {
 
   it("is charged when nobody says what it came to, until somebody does (B4)", async () => {
     const { clock, spend } = await start();
-    const { id } = await spend.reserve(ask(30), [root], counts);
+    const { id } = (await spend.reserve(ask(30), [root], counts)).reservation;
     expect(await spend.budget([root])).toMatchObject([{ reserved: 30, spent: 0 }]);
     clock.advance(60_000);
     expect(await spend.budget([root])).toMatchObject([{ reserved: 0, spent: 30 }]);
@@ -130,12 +130,12 @@ describe("spend", () => {
     const request = ask(30);
     const twice = [spend.reserve(request, [root], counts), other.reserve(request, [root], counts)];
     const [one, two] = await Promise.all(twice);
-    expect(two?.id).toBe(one?.id);
+    expect(two?.reservation.id).toBe(one?.reservation.id);
     expect(await spend.budget([root])).toMatchObject([{ reserved: 30 }]);
     const otherBody = { ...request, digest: "another" };
     await expect(spend.reserve(otherBody, [root], counts)).rejects.toThrow("another body");
     const otherCaller = { ...otherBody, caller: "d" };
-    expect((await spend.reserve(otherCaller, [root], counts)).id).not.toBe(one?.id);
+    expect((await spend.reserve(otherCaller, [root], counts)).reservation.id).not.toBe(one?.reservation.id);
   });
 
   it("is not reserved under a chain that does not count when the transaction comes", async () => {
@@ -149,7 +149,7 @@ describe("spend", () => {
 
   it("is forgotten long after the tokens' end, charged where nobody had settled it", async () => {
     const { clock, spend, store } = await start();
-    const { id } = await spend.reserve(ask(30), [root], counts);
+    const { id } = (await spend.reserve(ask(30), [root], counts)).reservation;
     clock.set(END + WEEK_MS - 1);
     const later = { ...block("later", 10), expiresAt: clock.now() };
     await spend.reserve(ask(1), [later], counts);

@@ -1,6 +1,6 @@
 import { type Clock, DeputeError, ErrorReason, newId } from "@depute/core";
 import type { VerifiedBlock } from "@depute/dct";
-import type { Store, WriteTx } from "@depute/store";
+import type { ReadTx, Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
 import type { BlockNotes } from "./block-notes.ts";
 import {
@@ -47,6 +47,13 @@ export interface BudgetLevel {
   readonly limit: number;
   readonly reserved: number;
   readonly spent: number;
+}
+
+/** A reservation, and what may still be spent under its token. */
+export interface Reserved {
+  readonly reservation: StoredReservation;
+  /** Microcents. */
+  readonly remaining: number;
 }
 
 interface SpendLedgerOptions {
@@ -96,17 +103,19 @@ export class SpendLedger {
     request: SpendRequest,
     blocks: readonly BudgetBlock[],
     assertCounts: () => void,
-  ): Promise<StoredReservation> {
+  ): Promise<Reserved> {
     const { caller, requestId, digest, amount, lifetimeMs } = request;
     return this.#store.write(async (tx) => {
-      const before = same(await findByRequest(tx, caller, requestId), requestId, digest);
-      if (before !== undefined) return before;
-      assertCounts();
       const now = this.#clock.now();
+      const before = same(await findByRequest(tx, caller, requestId), requestId, digest);
+      if (before !== undefined) {
+        return { reservation: before, remaining: remainingOf(await levelsOf(tx, blocks, now)) };
+      }
+      assertCounts();
       await forgetSpend(tx, now, FORGOTTEN_AT_ONCE);
       for (const [level, block] of blocks.entries()) {
-        this.#notes.touch(block.revocationId);
-        await assertHeld(tx, block, amount, level);
+        const counted = await holdOn(tx, block, amount, level);
+        this.#notes.count(tx, block.revocationId, counted);
       }
       await assertFewOpen(tx, blocks);
       const ids = blocks.map(({ revocationId }) => revocationId);
@@ -118,7 +127,7 @@ export class SpendLedger {
       };
       await insertReservation(tx, reservation);
       await this.#note(tx, reservation, caller, "reserve", `${amount}`);
-      return reservation;
+      return { reservation, remaining: remainingOf(await levelsOf(tx, blocks, now)) };
     });
   }
 
@@ -139,7 +148,8 @@ export class SpendLedger {
       if (reservation === undefined || !maySettle(reservation.caller)) throw notFound(id);
       const next = settled(reservation, outcome);
       if (next === undefined) return reservation;
-      await settleReservation(tx, reservation, next);
+      const counted = await settleReservation(tx, reservation, next);
+      for (const [i, block] of reservation.blocks.entries()) this.#notes.count(tx, block, counted[i] ?? 0);
       await this.#note(
         tx,
         reservation,
@@ -161,15 +171,7 @@ export class SpendLedger {
   /** The budget at each block of a chain. */
   async budget(blocks: readonly BudgetBlock[]): Promise<BudgetLevel[]> {
     const now = this.#clock.now();
-    return this.#store.read(async (tx) => {
-      const levels: BudgetLevel[] = [];
-      for (const { revocationId, maxBudgetMicrocents: limit } of blocks) {
-        const [{ spent, held } = { spent: 0, held: 0 }] = await readSpend(tx, [revocationId]);
-        const expired = await readExpired(tx, revocationId, now);
-        levels.push({ revocationId, limit, reserved: held - expired, spent: spent + expired });
-      }
-      return levels;
-    });
+    return this.#store.read((tx) => levelsOf(tx, blocks, now));
   }
 
   async #note(
@@ -183,6 +185,16 @@ export class SpendLedger {
   }
 }
 
+async function levelsOf(tx: ReadTx, blocks: readonly BudgetBlock[], now: number): Promise<BudgetLevel[]> {
+  const levels: BudgetLevel[] = [];
+  for (const { revocationId, maxBudgetMicrocents: limit } of blocks) {
+    const [{ spent, held } = { spent: 0, held: 0 }] = await readSpend(tx, [revocationId]);
+    const expired = await readExpired(tx, revocationId, now);
+    levels.push({ revocationId, limit, reserved: held - expired, spent: spent + expired });
+  }
+  return levels;
+}
+
 /** Microcents that may still be spent by a budget. */
 export function remainingOf(levels: readonly BudgetLevel[]): number {
   return remaining(levels.map(toLevel));
@@ -192,10 +204,12 @@ function toLevel({ limit, reserved, spent }: BudgetLevel): Level {
   return { maxBudgetMicrocents: limit, counted: reserved + spent };
 }
 
-async function assertHeld(tx: WriteTx, block: BudgetBlock, amount: number, level: number): Promise<void> {
+/** What counts on the block then. */
+async function holdOn(tx: WriteTx, block: BudgetBlock, amount: number, level: number): Promise<number> {
   const { revocationId, maxBudgetMicrocents: limit, expiresAt } = block;
   const forgetTime = expiresAt + SPEND_RETENTION_MS;
-  if (await hold(tx, revocationId, { amount, limit, forgetTime })) return;
+  const counted = await hold(tx, revocationId, { amount, limit, forgetTime });
+  if (counted !== undefined) return counted;
   const [{ spent, held } = { spent: 0, held: 0 }] = await readSpend(tx, [revocationId]);
   const left = Math.max(0, limit - spent - held);
   throw exceeded(amount, left, `the budget of block ${level} does not allow it`, level);

@@ -38,10 +38,10 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
         amount: Number(request.amountMicrocents),
         lifetimeMs: request.lifetimeSeconds * 1000 || DEFAULT_RESERVATION_MS,
       };
-      // A repeated request gets its answer also when its token has ended meanwhile.
-      const before = await spend.recall(asked);
       const checked = await chains.check(toSerialized(request.token));
       if (!checked.ok) {
+        // A repeated request gets its answer also when its token has ended meanwhile.
+        const before = await spend.recall(asked);
         if (before !== undefined) return { reservation: toReservation(before) };
         deny(tokens, identity, [], reasonText(checked.denial));
         throw refusedToken(checked.denial);
@@ -49,12 +49,11 @@ export function spendService(tokens: TokensContext): Required<ServiceImpl<typeof
       const { blocks, token } = checked;
       assertSpender(tokens, identity, blocks, [checked.scope.holder]);
       try {
-        const reservation = await spend.reserve(asked, blocks, () => {
+        const { reservation, remaining } = await spend.reserve(asked, blocks, () => {
           const denial = chains.lastLook(token, blocks);
           if (denial !== undefined) throw refusedToken(denial);
         });
-        const remainingMicrocents = BigInt(remainingOf(await spend.budget(blocks)));
-        return { reservation: toReservation(reservation), remainingMicrocents };
+        return { reservation: toReservation(reservation), remainingMicrocents: BigInt(remaining) };
       } catch (error) {
         if (error instanceof DeputeError && error.reason === ErrorReason.BUDGET_EXCEEDED) {
           deny(tokens, identity, blocks, "budget_exceeded");

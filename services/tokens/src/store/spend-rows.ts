@@ -63,14 +63,15 @@ export async function insertReservation(tx: WriteTx, reservation: StoredReservat
 }
 
 /**
- * Sets an amount aside on a block; false when the block's limit does not allow it. One statement checks and counts, so
+ * Sets an amount aside on a block; gives what counts there then, undefined when the block's limit does not allow it. One
+ * statement checks and counts, so
  * that no two of them can both be let through where only one fits.
  */
 export async function hold(
   tx: WriteTx,
   revocationId: string,
   { amount, limit, forgetTime }: { amount: number; limit: number; forgetTime: number },
-): Promise<boolean> {
+): Promise<number | undefined> {
   await tx.run(
     `INSERT INTO spend (revocation_id, spent, held, open, forget_ms) VALUES (?, 0, 0, 0, ?)
      ON CONFLICT (revocation_id) DO UPDATE SET forget_ms = excluded.forget_ms
@@ -78,27 +79,32 @@ export async function hold(
     [revocationId, forgetTime],
   );
   // Not the sum of all: 2^53-1 twice is no exact number any more.
-  const { changes } = await tx.run(
-    "UPDATE spend SET held = held + ?, open = open + 1 WHERE revocation_id = ? AND held <= ? - spent - ?",
+  const row = await tx.get<Pick<Spend, "spent" | "held">>(
+    `UPDATE spend SET held = held + ?, open = open + 1 WHERE revocation_id = ? AND held <= ? - spent - ?
+     RETURNING spent, held`,
     [amount, revocationId, limit, amount],
   );
-  return changes === 1;
+  return row && row.spent + row.held;
 }
 
-/** Notes the outcome of a held reservation, at each of its blocks. */
+/** Notes the outcome of a held reservation at each of its blocks, and gives what counts there then. */
 export async function settleReservation(
   tx: WriteTx,
   { id, amount, blocks }: StoredReservation,
   { state, charged }: Pick<StoredReservation, "state" | "charged">,
-): Promise<void> {
+): Promise<number[]> {
+  const counted: number[] = [];
   await tx.run("UPDATE reservations SET state = ?, charged = ? WHERE id = ?", [state, charged, id]);
   for (const block of blocks) {
-    await tx.run(
-      "UPDATE spend SET held = held - ?, spent = spent + ?, open = open - 1 WHERE revocation_id = ?",
+    const row = await tx.get<Pick<Spend, "spent" | "held">>(
+      `UPDATE spend SET held = held - ?, spent = spent + ?, open = open - 1 WHERE revocation_id = ?
+       RETURNING spent, held`,
       [amount, charged, block],
     );
+    counted.push(row === undefined ? 0 : row.spent + row.held);
     await tx.run("DELETE FROM open_spend WHERE revocation_id = ? AND reservation_id = ?", [block, id]);
   }
+  return counted;
 }
 
 /** What counts under each of these blocks, in their order. */
