@@ -346,6 +346,33 @@ describe("an endpoint that does not behave", () => {
     expect(await at(answer)).toMatchObject({ case: "failed", value: { reason } });
   });
 
+  test("one that answers at once, as NEKTE's library does without a handler, is understood", async () => {
+    const told =
+      (result: object): Answer =>
+      (_, response, body) => {
+        const { id, params } = JSON.parse(body);
+        response.setHeader("content-type", "application/json");
+        response.end(JSON.stringify({ jsonrpc: "2.0", id, result: { task_id: params.task.id, ...result } }));
+        return true;
+      };
+    expect(await at(told({ status: "completed", out: { minimal: "m", full: { a: 1 } } }))).toMatchObject({
+      case: "completed",
+      value: { output: { full: value({ a: 1 }), minimal: "m" } },
+    });
+    await server?.stop();
+    const error = { code: "NO_MATCHING_CAPABILITY", message: "No capability matches the task" };
+    expect(await at(told({ status: "failed", error }))).toMatchObject({
+      case: "failed",
+      value: { reason: "TASK_FAILED", message: error.message },
+    });
+  });
+
+  test("one whose ids cannot be kept is taken for one that has none", async () => {
+    const events = `id: ${"9".repeat(300)}\nevent: progress\ndata: {"processed":1}\n\n`;
+    const end = 'id: \u00e9\nevent: complete\ndata: {"out":{"full":1}}\n\n';
+    expect(await at(reply(200, SSE_TYPE, events + end))).toMatchObject({ case: "completed" });
+  });
+
   test("one that is just starting is waited for", async () => {
     let calls = 0;
     const answer: Answer = (_, response) => {
@@ -537,6 +564,20 @@ describe("the platform", () => {
     } finally {
       await closed.stop();
       await server.stop();
+    }
+  });
+
+  test("calls no agent at its own address: the work waits for a worker", async () => {
+    const { port } = new URL(platform.url);
+    const addresses = [
+      `${platform.url}/nekte/x`,
+      platform.url.replace(/^http/, "grpc"),
+      `http://localhost:${port}/nekte/x`,
+    ];
+    for (const endpoint of addresses) {
+      const agentId = await register(endpoint);
+      platform.work(agentId, async () => ({ output: "by its own worker" }));
+      expect(lastOf(await eventsOf({ agentId, description: "x" }))?.case).toBe("completed");
     }
   });
 

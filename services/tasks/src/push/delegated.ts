@@ -34,8 +34,8 @@ const ASK_MS = 2000;
 /** How often in a row a silent endpoint may leave a question unanswered. */
 const MAX_UNANSWERED = 3;
 
-/** What stands for the last event of an endpoint that does not number them. */
-const UNNUMBERED = "-";
+/** What stands for the last event of an endpoint that does not number them; no id has a space in it. */
+const UNNUMBERED = "not numbered";
 
 /** The endpoint's states in which nothing more comes. (NEKTE, task life cycle) */
 const ENDED: ReadonlySet<string> = new Set(["completed", "failed", "cancelled"]);
@@ -93,7 +93,7 @@ export class Delegated {
     if (known?.endpoint === at.endpoint) return new Delegated(at, known).#run("taken up");
     // The agent has moved: what it did is called off where it was.
     if (known !== undefined) await remotes.callOff(known, "the agent has another endpoint now");
-    return new Delegated(at, await noteNew(at)).#run("new");
+    return new Delegated(at, await noteNew(at, known === undefined)).#run("new");
   }
 
   async #run(how: "new" | "taken up"): Promise<WorkResult> {
@@ -281,6 +281,7 @@ export class Delegated {
       if (canFollow && (!ENDED.has(state) || this.#breaks === 1)) return this.#attach();
       if (ENDED.has(state)) await this.#endAs(state);
       if (canFollow) continue;
+      if (state === UNTOLD) throw new PeerFault(RESULT_LOST, "the endpoint tells of the work no more");
       // Nobody tells of the work: only its state can be asked for, as long as it takes.
       this.#breaks = 0;
       await pause(push.timers, ASK_MS, signal);
@@ -331,8 +332,15 @@ export class Delegated {
   }
 }
 
-/** Notes work that is about to be handed over. */
-async function noteNew({ push, context, endpoint, assignment, lease }: AtPeer): Promise<Remote> {
+/**
+ * Notes work that is about to be handed over.
+ *
+ * @param isFirst whether nothing of the task is known at any endpoint
+ */
+async function noteNew(
+  { push, context, endpoint, assignment, lease }: AtPeer,
+  isFirst: boolean,
+): Promise<Remote> {
   const { task } = context;
   const nowMs = push.clock.now();
   const { attemptExpireTime } = assignment;
@@ -340,7 +348,7 @@ async function noteNew({ push, context, endpoint, assignment, lease }: AtPeer): 
   const carried = inputOf(task) === undefined ? assignment.contexts : [];
   const remote = {
     // The first hold has the task's own id; another one is another piece of work for the endpoint.
-    remoteId: lease.epoch === 1n ? task.id : `${task.id}.${lease.epoch}`,
+    remoteId: isFirst && lease.epoch === 1n ? task.id : `${task.id}.${lease.epoch}`,
     taskId: task.id,
     endpoint,
     terms: JSON.stringify(termsOf(task, carried, nowMs, untilMs)),

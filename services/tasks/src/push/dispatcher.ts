@@ -123,6 +123,8 @@ export class Dispatcher {
     if (this.#pumping !== undefined || this.#isClosing) return;
     this.#pumping = this.#takeAll().finally(() => {
       this.#pumping = undefined;
+      // What was noticed when the last agent had been looked at.
+      if (this.#noticed.size > 0 && this.#running.size < this.#options.capacity) this.#pump();
     });
   }
 

@@ -18,7 +18,7 @@ import {
   readAnswer,
 } from "./peer.ts";
 import type { Endpoint } from "./rules/endpoint.ts";
-import { type Numbered, readPeerEvent } from "./rules/peer-event.ts";
+import { type Numbered, type PeerEvent, readPeerEvent } from "./rules/peer-event.ts";
 import {
   MALFORMED,
   NOT_ALLOWED,
@@ -97,12 +97,11 @@ export function httpPeer(
         ?.trim()
         .toLowerCase();
       if (type !== "text/event-stream") {
-        // A refusal is an error object; a server that does not stream has nothing that could be relayed.
-        resultOf(await whole(answer.body));
-        throw malformed("an answer that is no stream of events");
+        yield { event: endOf(resultOf(await whole(answer.body)), taskId), id: undefined };
+        return;
       }
       for await (const { event, data, id } of readServerSentEvents(pieces(answer.body, MAX_STREAM_BYTES))) {
-        yield { event: readPeerEvent(event, readAnswer(data), taskId), id } satisfies Numbered;
+        yield { event: readPeerEvent(event, readAnswer(data), taskId), id: usable(id) } satisfies Numbered;
       }
     },
 
@@ -129,6 +128,21 @@ export function httpPeer(
 
     close() {},
   };
+}
+
+/** How work went, as a server tells that does not stream: NEKTE's library answers so where nobody handles delegations. */
+function endOf(result: JsonValue | undefined, taskId: string): PeerEvent {
+  if (!isObject(result)) throw malformed("an answer that is no stream of events");
+  const { status, error } = result;
+  if (status === "completed") return readPeerEvent("complete", result as JsonValue, taskId);
+  if (status !== "failed") throw malformed("an answer that is no stream of events");
+  const message = isObject(error) && typeof error.message === "string" ? error.message : "";
+  return readPeerEvent("error", { message }, taskId);
+}
+
+/** An id that can stand in a header, and is of a length that can be kept. */
+function usable(id: string | undefined): string | undefined {
+  return id !== undefined && /^[!-~]{1,128}$/.test(id) ? id : undefined;
 }
 
 /** The result of a JSON-RPC answer. @throws PeerFault for an error, and for what is no answer */

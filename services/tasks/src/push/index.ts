@@ -35,12 +35,13 @@ export interface PushDelegates {
  * @throws Error for hosts and credentials that cannot be read
  */
 export async function openPushDelegates(
-  { log, dataDir }: Pick<ServiceDeps, "log" | "dataDir">,
+  deps: Pick<ServiceDeps, "log" | "dataDir" | "publicUrl">,
   tasks: TasksContext,
   { hosts, credentialsFile, capacity, perAgent }: PushSettings,
 ): Promise<PushDelegates> {
   const allowed = new AllowedHosts(hosts);
   if (allowed.isEmpty) return { close: async () => {} };
+  const { log } = deps;
   const { engine, clock, timers, dependencies } = tasks;
   // Streams hold their connections, so what is asked beside them has others.
   const outbound = {
@@ -54,8 +55,8 @@ export async function openPushDelegates(
   remotes.onOwed(() => farewells.wake());
   remotes.onEnd((taskId) => kept.drop(taskId));
   const push = { peerAt, remotes, kept, clock, timers };
-  const endpoints = new Endpoints(dependencies.agents, clock);
-  const instance = instanceOf(join(dataDir, "push.instance"));
+  const endpoints = new Endpoints(dependencies.agents, clock, () => deps.publicUrl);
+  const instance = instanceOf(join(deps.dataDir, "push.instance"));
   const dispatcher = new Dispatcher({ tasks, endpoints, push, log, instance, capacity, perAgent });
   await dispatcher.start();
   farewells.wake();
