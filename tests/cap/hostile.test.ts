@@ -68,7 +68,7 @@ describe("a message is refused, and the platform goes on", () => {
   test("that is not JSON by its type, or not UTF-8", async () => {
     const headers = { authorization: `Bearer ${secretOf("pm-1")}`, "content-type": "text/plain" };
     const url = `${cast.url}/cap/messages`;
-    const post = async (type: string, body: BodyInit) => {
+    const post = async (type: string, body: string | Uint8Array<ArrayBuffer>) => {
       const response = await fetch(url, {
         method: "POST",
         headers: { ...headers, "content-type": type },
@@ -77,7 +77,7 @@ describe("a message is refused, and the platform goes on", () => {
       return { status: response.status, body: await response.json() } as Answer;
     };
     isRefused(await post("text/plain", JSON.stringify(message())), 400);
-    isRefused(await post("application/json", Buffer.from([0x22, 0xc3, 0x28, 0x22])), 400);
+    isRefused(await post("application/json", Uint8Array.from([0x22, 0xc3, 0x28, 0x22])), 400);
   });
 
   test.each<[string, object, number]>([

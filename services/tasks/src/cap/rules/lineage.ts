@@ -3,6 +3,7 @@ import {
   type LineageTask,
   MessageEffect,
   MessageEffectSchema,
+  MessageOrigin,
 } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { formatTime, fromTimestamp } from "@depute/core";
 import { statusName } from "../../rules/state-machine.ts";
@@ -44,6 +45,7 @@ function lineOf({
   type,
   senderId,
   recipientId,
+  origin,
   effect,
   errorCode,
   reason,
@@ -51,10 +53,17 @@ function lineOf({
 }: LineageMessage) {
   const time = receiveTime === undefined ? "" : `${formatTime(fromTimestamp(receiveTime))} `;
   const code = errorCode === 0 ? "" : ` ${errorCode}`;
+  const by = ORIGINS[origin] ?? "";
   const why = reason === "" ? "" : `: ${oneLine(reason)}`;
   const words = excerpt === "" ? "" : ` "${oneLine(excerpt)}"`;
-  return `${time}${type} ${senderId} -> ${recipientId} [${effectName(effect)}${code}]${why}${words}`;
+  return `${time}${type} ${senderId} -> ${recipientId} [${effectName(effect)}${code}${by}]${why}${words}`;
 }
+
+/** What stands beside the effect of a message that its sender did not send there itself. */
+const ORIGINS: Partial<Record<MessageOrigin, string>> = {
+  [MessageOrigin.RELEASED]: ", released",
+  [MessageOrigin.PLATFORM]: ", by the platform",
+};
 
 /** An effect as people read it: `changes_requested`. */
 export function effectName(effect: MessageEffect): string {
