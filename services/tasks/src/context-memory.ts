@@ -33,6 +33,13 @@ export class ContextMemory {
     return this.#held.get(id)?.record;
   }
 
+  /** The contexts that were made of another one, wherever that is kept. */
+  derivedFrom(sourceId: string): ContextRecord[] {
+    return [...this.#held.values()]
+      .map(({ record }) => record)
+      .filter((record) => record.derivedFrom.includes(sourceId));
+  }
+
   /** The first context that is as asked for. */
   search(matches: (record: ContextRecord) => boolean): ContextRecord | undefined {
     for (const { record } of this.#held.values()) if (matches(record)) return record;

@@ -1,10 +1,16 @@
 import { create } from "@bufbuild/protobuf";
 import { type SharedContext, SharedContextSchema } from "@depute/contracts/depute/tasks/v1/context_pb";
 import { toTimestamp } from "@depute/core";
-import type { ReadTx } from "@depute/store";
+import type { ReadTx, WriteTx } from "@depute/store";
 import type { ContextMemory } from "./context-memory.ts";
 import type { ContextRecord } from "./rules/context.ts";
-import { findContext, readContext, readTaskContexts } from "./store/context-rows.ts";
+import {
+  findContext,
+  readContext,
+  readDerived,
+  readTaskContexts,
+  revokeContext,
+} from "./store/context-rows.ts";
 
 /** How a context is named. */
 export type ContextName =
@@ -25,6 +31,29 @@ export async function lookUp(
   }
   const id = name.value ?? "";
   return memory.find(id) ?? (await readContext(tx, id));
+}
+
+/**
+ * Takes a context back, and what was made of it, by whomever, and what was made of that: their data is gone wherever they
+ * are read from next, tasks that carry them included.
+ */
+export async function revokeWithDerived(
+  tx: WriteTx,
+  memory: ContextMemory,
+  first: ContextRecord,
+): Promise<void> {
+  const seen = new Set([first.id]);
+  const left = [first];
+  for (let record = left.pop(); record !== undefined; record = left.pop()) {
+    const { id, isRevoked } = record;
+    // What is held in memory is not rolled back, and need not be: this is asked for again.
+    if (memory.find(id) !== undefined) memory.revoke(id);
+    else if (!isRevoked) await revokeContext(tx, record);
+    for (const derived of [...memory.derivedFrom(id), ...(await readDerived(tx, id))]) {
+      if (!seen.has(derived.id)) left.push(derived);
+      seen.add(derived.id);
+    }
+  }
 }
 
 /** The contexts that go along with a task, as far as they can still be read. */

@@ -48,6 +48,7 @@ export function newContext(
     digest: messageDigest(ShareContextRequestSchema, { ...request, requestId: "" }),
     envelope,
     readers,
+    derivedFrom: request.derivedFrom,
     createMs: nowMs,
     expireMs: nowMs + envelope.ttlS * 1000,
     isRevoked: false,

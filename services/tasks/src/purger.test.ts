@@ -77,6 +77,26 @@ test("a purged task leaves nothing behind but its own row", async () => {
   expect(left.sort()).toEqual(["task_requests", "tasks"]);
 });
 
+test("the schema of outputs goes with the last task that needs it", async () => {
+  const schemas = () =>
+    bench.runtime.context.engine.store.read((tx) => tx.all("SELECT digest FROM output_schemas"));
+  const shout = async (requestId: string) => {
+    await bench.tasks.createTask({
+      requestId,
+      draft: { capabilityId: "shout", input: fromJson(ValueSchema, "a") },
+    });
+    const lease = await begin(bench, "bob");
+    await bench.workers.completeAssignment({ lease, output: { full: fromJson(ValueSchema, "A") } });
+  };
+  await shout("first");
+  await bench.pass(DAY_MS / 2);
+  await shout("second");
+  await pass(DAY_MS / 2 + 120_000);
+  expect(await schemas()).toHaveLength(1);
+  await pass(DAY_MS / 2);
+  expect(await schemas()).toEqual([]);
+});
+
 test("what has not ended is never purged", async () => {
   const { task } = await bench.tasks.createTask({
     requestId: "long",

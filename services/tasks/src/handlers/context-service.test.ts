@@ -324,4 +324,31 @@ describe("a context made of another", () => {
     const narrower = { ttlS: 9, scope: { capabilities: ["shout"] } };
     await share({ permissions: { derive: true }, from: [source], envelope: narrower }, ME);
   });
+
+  test.each([
+    [true, true],
+    [true, false],
+    [false, false],
+  ])(
+    "is taken back with it, also what travelled on (its source persists: %s, it persists: %s)",
+    async (sourcePersists, persists) => {
+      const source = await share({ permissions: { ...ALL, persist: sourcePersists }, readers: ["bob"] });
+      const permissions = { ...ALL, persist: persists };
+      const derived = await share({ permissions, from: [source], envelope: { ttlS: 50 } }, ME);
+      const parentTaskId = await delegate([source]);
+      await delegate([derived], ME, { agentId: "carol", parentTaskId });
+      const again = await share({ permissions, from: [derived], envelope: { ttlS: 40 } }, OTHER);
+      await request(again, OTHER);
+      await revoke(source);
+      for (const [id, options] of [
+        [derived, ME],
+        [derived, OTHER],
+        [again, OTHER],
+      ] as const) {
+        expect(await refusal(request(id, options))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
+      }
+      expect(await take(bench, "carol")).toMatchObject({ contexts: [], missingContextIds: [derived] });
+      expect(bench.runtime.context.contextMemory.bytes).toBe(0);
+    },
+  );
 });

@@ -7,7 +7,7 @@ import type {
 import { DeputeError, ErrorReason } from "@depute/core";
 import type { ReadTx } from "@depute/store";
 import type { ContextMemory } from "../context-memory.ts";
-import { type ContextName, lookUp, shown } from "../contexts.ts";
+import { type ContextName, lookUp, revokeWithDerived, shown } from "../contexts.ts";
 import { checkEnvelope, contextIdTaken, keepContexts, newContext } from "../new-context.ts";
 import {
   type ContextRecord,
@@ -18,7 +18,7 @@ import {
   requireReader,
   requireScope,
 } from "../rules/context.ts";
-import { findContextOfRequest, revokeContext } from "../store/context-rows.ts";
+import { findContextOfRequest } from "../store/context-rows.ts";
 import { type Caller, callerOf, callOptions, type TasksContext } from "./context.ts";
 
 /** What those call who share data. */
@@ -44,8 +44,7 @@ export function contextService(tasks: TasksContext): ServiceImpl<typeof ContextS
         if (!isOwner(caller, found)) {
           throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only its owner can revoke a context");
         }
-        if (memory.find(found.id) !== undefined) memory.revoke(found.id);
-        else if (!found.isRevoked) await revokeContext(tx, found);
+        await revokeWithDerived(tx, memory, found);
         return found;
       });
       return { context: shown(record, "without") };

@@ -29,6 +29,8 @@ export interface ContextRecord {
   readonly digest: string;
   readonly envelope: ContextEnvelope;
   readonly readers: readonly Reader[];
+  /** Ids of the contexts that the data was made of. */
+  readonly derivedFrom: readonly string[];
   /** Epoch milliseconds. */
   readonly createMs: number;
   readonly expireMs: number;

@@ -47,6 +47,8 @@ async function readWhere(tx: ReadTx, where: string, params: string[]): Promise<C
     digest: row.digest,
     envelope: fromBinary(ContextEnvelopeSchema, row.envelope),
     readers: readers.map(({ agent_id, principal }) => ({ agentId: agent_id, principal })),
+    // Looked up the other way round only.
+    derivedFrom: [],
     createMs: row.create_ms,
     expireMs: row.expire_ms,
     isRevoked: row.revoked === 1,
@@ -69,6 +71,23 @@ export async function insertContext(tx: WriteTx, record: ContextRecord): Promise
     ],
   );
   for (const reader of record.readers) await insertReader(tx, record.id, reader);
+  for (const source of new Set(record.derivedFrom)) {
+    await tx.run("INSERT INTO context_sources (context_id, source_id) VALUES (?, ?)", [record.id, source]);
+  }
+}
+
+/** The stored contexts that were made of another one. */
+export async function readDerived(tx: ReadTx, sourceId: string): Promise<ContextRecord[]> {
+  const rows = await tx.all<{ context_id: string }>(
+    "SELECT context_id FROM context_sources WHERE source_id = ? ORDER BY context_id",
+    [sourceId],
+  );
+  const derived: ContextRecord[] = [];
+  for (const { context_id: id } of rows) {
+    const record = await readContext(tx, id);
+    if (record !== undefined) derived.push(record);
+  }
+  return derived;
 }
 
 export async function insertReader(tx: WriteTx, id: string, { agentId, principal }: Reader): Promise<void> {
@@ -93,6 +112,7 @@ export async function forgetExpired(tx: WriteTx, nowMs: number): Promise<void> {
   );
   for (const { context_id: id } of rows) {
     await tx.run("DELETE FROM context_readers WHERE context_id = ?", [id]);
+    await tx.run("DELETE FROM context_sources WHERE context_id = ?", [id]);
     await tx.run("DELETE FROM contexts WHERE context_id = ?", [id]);
   }
 }

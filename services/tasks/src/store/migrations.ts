@@ -1,7 +1,7 @@
-import { CAP, CAP_REFUSALS } from "../cap/migrations.ts";
-import { INQUIRIES, REVIEWS } from "../oversight/migrations.ts";
 import type { Migration } from "@depute/store";
+import { CAP, CAP_REFUSALS } from "../cap/migrations.ts";
 import { EXECUTIONS } from "../executions/migration.ts";
+import { INQUIRIES, REVIEWS } from "../oversight/migrations.ts";
 
 // Partial indexes keep the queue, the deadlines and the holders as small as what is open, however many tasks have ended.
 const TASKS = `
@@ -248,6 +248,21 @@ CREATE INDEX push_remotes_by_task ON push_remotes (task_id) WHERE owed_ms IS NUL
 CREATE INDEX push_remotes_owed ON push_remotes (owed_ms) WHERE owed_ms IS NOT NULL;
 `;
 
+// What was made of what; whose schema is still needed; what is below a root.
+const DERIVATIONS = `
+CREATE TABLE context_sources (
+  context_id TEXT NOT NULL,
+  source_id TEXT NOT NULL,
+  PRIMARY KEY (context_id, source_id)
+);
+CREATE INDEX context_sources_by_source ON context_sources (source_id, context_id);
+CREATE INDEX tasks_by_output_schema ON tasks (output_schema) WHERE output_schema <> '' AND purged = 0;
+CREATE INDEX tasks_by_root ON tasks (root_id, create_ms, task_id) WHERE parent_id <> '';
+DROP INDEX tasks_open_by_root;
+CREATE INDEX tasks_open_by_root ON tasks (root_id, next_deadline_ms)
+  WHERE parent_id <> '' AND next_deadline_ms IS NOT NULL;
+`;
+
 /** The tables of the tasks service. Status 1 is TASK_STATUS_PENDING, 6 TASK_STATUS_IN_REVIEW. */
 export const MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "tasks", sql: TASKS },
@@ -263,4 +278,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: 11, name: "executions", sql: EXECUTIONS },
   { id: 12, name: "review-inquiries", sql: INQUIRIES },
   { id: 13, name: "cap-refusals", sql: CAP_REFUSALS },
+  { id: 14, name: "derivations", sql: DERIVATIONS },
 ];

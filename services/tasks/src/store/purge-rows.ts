@@ -61,6 +61,16 @@ export async function purgeTask(tx: WriteTx, taskId: string, nowMs: number): Pro
   });
   const blob = toBinary(TaskSchema, tombstone);
   await tx.run("UPDATE tasks SET purged = 1, task = ? WHERE task_id = ?", [blob, taskId]);
+  if (record.outputSchema !== "") await forgetSchema(tx, record.outputSchema);
+}
+
+/** Forgets a schema that no task needs any more. */
+async function forgetSchema(tx: WriteTx, digest: string): Promise<void> {
+  await tx.run(
+    `DELETE FROM output_schemas WHERE digest = ? AND NOT EXISTS (
+       SELECT 1 FROM tasks WHERE output_schema = ? AND output_schema <> '' AND purged = 0)`,
+    [digest, digest],
+  );
 }
 
 /**

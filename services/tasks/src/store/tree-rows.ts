@@ -22,11 +22,11 @@ export async function countChildren(tx: ReadTx, taskId: string): Promise<number>
   return row?.number ?? 0;
 }
 
-/** How many tasks below a root have not ended. */
+/** How many tasks below a root have not ended: they have a deadline, which is said so that their own index is taken. */
 export async function countOpenInTree(tx: ReadTx, rootTaskId: string): Promise<number> {
   const row = await tx.get<{ number: number }>(
     `SELECT count(*) AS number FROM tasks
-     WHERE root_id = ? AND parent_id <> '' AND next_deadline_ms IS NOT NULL`,
+     WHERE root_id = ? AND parent_id <> '' AND next_deadline_ms IS NOT NULL AND next_deadline_ms > 0`,
     [rootTaskId],
   );
   return row?.number ?? 0;
