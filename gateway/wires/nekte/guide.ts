@@ -31,7 +31,7 @@ const TASKS = `Delegating
 The answer is a stream of server-sent events: progress, partial, status_change, suspended, resumed, and at the end one of
 complete, error, cancelled. It stays open while the task is suspended. Losing the stream does not stop the task: post the
 same task again, with the header Last-Event-ID set to the last id that you saw, and the rest arrives. The same id with
-another body is refused.
+another body is refused. A refusal is a JSON-RPC error; with text/event-stream among what you accept, it is an error event.
 The context's data is the task's input. With persist false it is never written to disk and goes along as a shared context,
 which is gone with its ttl_s or with the process that holds it.
 
@@ -49,8 +49,7 @@ Sharing contexts
   nekte.context {"action": "revoke", "envelope": {"id": "..."}}
 Sharing answers the id. At /nekte/{agent} that agent may read the context; at /nekte only those to whom it is sent with a
 task. To send it, delegate with "compression": "reference" and the id in the task's context; its data is not sent again. With
-a holder proof, which counts for one call, that is how to send what may not be persisted, by the id that was answered to an
-envelope without one. A context with a scope is for work of these capabilities, and a delegation in words is none, so it
+a holder proof, which counts for one call, that is the id that was answered to an envelope without one. A context with a scope is for work of these capabilities, and a delegation in words is none, so it
 cannot carry one; who requests it names in its own scope the capability that it is for.
 `;
 
