@@ -216,3 +216,25 @@ describe("ListOffers", () => {
     expect(await list(filter)).toEqual(expected.map((n) => `offer-00${n}@1`));
   });
 });
+
+it("a list that has to look far answers with what it found, and goes on where it stopped", async () => {
+  // 2,100 offers, of which one buyer may buy the last.
+  const words = { values: ["sum"] };
+  await Promise.all(
+    Array.from({ length: 2_100 }, (_, i) =>
+      publish({
+        offerId: `offer-${String(i).padStart(4, "0")}`,
+        capabilities: words,
+        allowedBuyerAgents: { values: i === 2_099 ? ["buyer"] : [] },
+      }),
+    ),
+  );
+  for (const filter of [{}, { capability: "sum" }, { sellerAgentId: "seller" }, { organizationId: "acme" }]) {
+    const first = await platform.offers.listOffers({ ...filter, buyerAgentId: "buyer" });
+    expect(first.offers).toEqual([]);
+    const pageToken = first.nextPageToken;
+    const second = await platform.offers.listOffers({ ...filter, buyerAgentId: "buyer", pageToken });
+    expect(second.offers.map(({ offer }) => offer?.offerId)).toEqual(["offer-2099"]);
+    expect(second.nextPageToken).toBe("");
+  }
+});
