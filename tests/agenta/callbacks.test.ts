@@ -6,6 +6,7 @@ import { startPlatform, type TestPlatform } from "../gateway/platform.ts";
 import { ShiftedClock } from "./clock.ts";
 import {
   type Document,
+  inSeconds,
   introduceAll,
   type Market,
   marketAt,
