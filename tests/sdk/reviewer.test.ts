@@ -1,0 +1,154 @@
+import { type Decide, type Reviewer, startReviewer } from "@depute/client";
+import { TaskContractSchema } from "@depute/contracts/delegateos/v0/contract_pb";
+import {
+  ReviewKind,
+  ReviewState,
+  ReviewVerdict,
+} from "@depute/contracts/depute/verifier/v1/review_service_pb";
+import { formatTime } from "@depute/core";
+import { generateKeypair, newId, signObject, type TaskContract } from "@depute/dct";
+import { nativeEngine as engine } from "@depute/dct/native";
+import { decode } from "@depute/wire";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { startPlatform, type TestPlatform, value } from "../gateway/platform.ts";
+
+let platform: TestPlatform;
+const running: Reviewer[] = [];
+beforeAll(async () => {
+  platform = await startPlatform();
+});
+afterEach(async () => {
+  for (const reviewer of running.splice(0)) await reviewer.stop();
+});
+afterAll(() => platform.stop());
+
+const issuer = generateKeypair(engine);
+const boss = generateKeypair(engine);
+
+/** A contract whose outputs a person decides. */
+async function agree(): Promise<string> {
+  const now = Date.now();
+  const contract = signObject(
+    engine,
+    "contract",
+    {
+      id: newId("ct"),
+      version: "0.1",
+      issuer: issuer.principal.id,
+      createdAt: formatTime(now),
+      task: { title: "A poem", description: "", inputs: {}, outputSchema: {} },
+      verification: { method: "human_review" } as TaskContract["verification"],
+      constraints: {
+        maxBudgetMicrocents: 1,
+        deadline: formatTime(now + 60_000),
+        maxChainDepth: 1,
+        requiredCapabilities: [],
+      },
+    },
+    issuer,
+  );
+  const decoded = decode(TaskContractSchema, contract);
+  if (!decoded.ok) throw new Error(decoded.error.message);
+  await platform.clients.contracts.createContract({ contract: decoded.message });
+  return contract.id;
+}
+
+const check = (contractId: string, output: string) =>
+  platform.clients.verification.checkOutput({ contractId, output: value(output) });
+const begin = (decide: Decide, more: object = {}) => {
+  const calls = platform.clients.reviews;
+  const reviewer = startReviewer({ calls, decide, reviewer: issuer.principal.id, ...more });
+  running.push(reviewer);
+  return reviewer;
+};
+
+test("a callback decides what waits and what comes", async () => {
+  const contractId = await agree();
+  const first = await check(contractId, "good, from before");
+  expect(first.result).toBeUndefined();
+  begin(async ({ content, title, kind }) => {
+    expect([title, kind]).toEqual(["A poem", ReviewKind.HUMAN_REVIEW]);
+    const isGood = content?.kind.case === "stringValue" && content.kind.value.startsWith("good");
+    return isGood
+      ? { verdict: ReviewVerdict.APPROVED }
+      : { verdict: ReviewVerdict.REJECTED, reason: "It does not rhyme." };
+  });
+  await vi.waitFor(async () => {
+    expect((await check(contractId, "good, from before")).result?.passed).toBe(true);
+    expect((await check(contractId, "bad")).result).toMatchObject({
+      passed: false,
+      details: "rejected: It does not rhyme.",
+    });
+  });
+});
+
+test("what a callback does not decide, or fails at, waits on, and is not asked again", async () => {
+  const contractId = await agree();
+  const asked: string[] = [];
+  const errors: unknown[] = [];
+  const onError = (error: unknown) => errors.push(error);
+  const decide: Decide = async ({ id }) => {
+    asked.push(id);
+    if (asked.length > 1) throw new Error("no idea");
+    return undefined;
+  };
+  begin(decide, { onError, pollMs: 20 });
+  const { reviewId: first } = await check(contractId, "one");
+  await vi.waitFor(() => expect(asked).toEqual([first]));
+  const { reviewId: second } = await check(contractId, "two");
+  await vi.waitFor(() => expect(errors).toHaveLength(1));
+  const third = begin(async () => undefined);
+  await third.stop();
+  expect(asked).toEqual([first, second]);
+  for (const id of asked) {
+    const { review } = await platform.clients.reviews.getReview({ id });
+    expect(review?.state).toBe(ReviewState.PENDING);
+  }
+});
+
+test("a reviewer that stops tells its callbacks", async () => {
+  const contractId = await agree();
+  const { reviewId } = await check(contractId, "slow");
+  const asked = Promise.withResolvers<void>();
+  const reviewer = begin(async ({ id }, signal) => {
+    if (id !== reviewId) return undefined;
+    asked.resolve();
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    return undefined;
+  });
+  await asked.promise;
+  await reviewer.stop();
+});
+
+test("a review's time is over for its callback as well, and who joins by escalation is asked", async () => {
+  const decided = Promise.withResolvers<void>();
+  const over = Promise.withResolvers<void>();
+  const { review } = await platform.clients.reviews.createReview({
+    requestId: crypto.randomUUID(),
+    kind: ReviewKind.OVERSIGHT,
+    subject: "task",
+    reviewers: [issuer.principal.id],
+    escalationReviewers: [boss.principal.id],
+    escalateAfterSeconds: 1n,
+    timeoutSeconds: 2n,
+  });
+  begin(
+    async ({ id }, signal) => {
+      if (id === review?.id) signal.addEventListener("abort", () => over.resolve());
+      await over.promise;
+      return { verdict: ReviewVerdict.APPROVED };
+    },
+    { kind: ReviewKind.OVERSIGHT },
+  );
+  begin(
+    async ({ id }) => {
+      if (id === review?.id) decided.resolve();
+      return undefined;
+    },
+    { kind: ReviewKind.OVERSIGHT, reviewer: boss.principal.id, pollMs: 50 },
+  );
+  await decided.promise;
+  await over.promise;
+  const { review: after } = await platform.clients.reviews.getReview({ id: review?.id ?? "" });
+  expect(after?.state).toBe(ReviewState.TIMED_OUT);
+});
