@@ -126,10 +126,15 @@ async function verify(
 ): Promise<TaskVerification | undefined> {
   if (contractId === "") return undefined;
   try {
-    const { method, result } = await dependencies.verification.checkOutput(
+    const { method, result, reviewId } = await dependencies.verification.checkOutput(
       { contractId, outputJson: toJsonString(ValueSchema, full) },
       options,
     );
+    if (reviewId !== "") {
+      throw new DeputeError(ErrorReason.REVIEW_PENDING, "a person decides about the contract first", {
+        metadata: { review: reviewId },
+      });
+    }
     return create(TaskVerificationSchema, {
       method: methodName(method),
       passed: result?.passed === true,

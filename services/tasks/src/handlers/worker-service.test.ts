@@ -240,6 +240,17 @@ describe("completing", () => {
     expect(await complete(lease)).toEqual(first);
   });
 
+  test("a contract that waits for a person is neither kept nor broken, and the lease stays", async () => {
+    const lease = await begun({ contractId: CONTRACT });
+    bench.fakes.verdict = "pending";
+    expect(await refusal(complete(lease))).toMatchObject({
+      reason: "REVIEW_PENDING",
+      metadata: { review: "review" },
+    });
+    bench.fakes.verdict = { passed: true, details: "approved" };
+    expect((await complete(lease)).task?.status).toBe(TaskStatus.COMPLETED);
+  });
+
   test("a lease that is lost while the result is checked is lost", async () => {
     const lease = await begun({ contractId: CONTRACT });
     bench.fakes.onCheckOutput = () => bench.pass(30_000);

@@ -71,7 +71,7 @@ export class Fakes {
   /** When the contract has to be fulfilled. */
   contractDeadlineMs = T0 + 600_000;
   /** What the contract's check says. */
-  verdict: { passed: boolean; details: string } | "timeout" = { passed: true, details: "" };
+  verdict: { passed: boolean; details: string } | "timeout" | "pending" = { passed: true, details: "" };
   /** Tokens by their text. */
   readonly tokens = new Map<string, { delegatee: string; block: string; denial?: DenialType }>();
   /** Recorded attestations by their id. */
@@ -245,6 +245,7 @@ export class Fakes {
       this.#present("verifier");
       await this.onCheckOutput();
       if (this.verdict === "timeout") throw new DeputeError(ErrorReason.CHECK_TIMEOUT, "stopped");
+      if (this.verdict === "pending") return { method: VerificationMethod.HUMAN_REVIEW, reviewId: "review" };
       return { method: VerificationMethod.SCHEMA_MATCH, result: this.verdict };
     });
   }
