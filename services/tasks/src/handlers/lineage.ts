@@ -5,10 +5,10 @@ import { decodePageToken, encodePageToken, pageSize } from "@depute/core";
 import type { TaskRecord } from "../rules/record.ts";
 import { outlineOf } from "../rules/tree.ts";
 import { isVisible, requireVisible, taskNotFound, type Viewer } from "../rules/visibility.ts";
-import { readTask } from "../store/task-rows.ts";
-import { listChildren, readLineage } from "../store/tree-rows.ts";
+import { isListed, readTask } from "../store/task-rows.ts";
+import { listBelow, listChildren, readLineage } from "../store/tree-rows.ts";
 import { callerOf, type TasksContext } from "./context.ts";
-import { positionOf } from "./list.ts";
+import { filterOf, filtersOf, positionOf } from "./list.ts";
 
 /** The tasks above a task, the root first, and itself. */
 export async function lineageOf(
@@ -25,28 +25,28 @@ export async function lineageOf(
   });
 }
 
-/** A page of the parts of a task that the caller may see, newest first. */
-export async function childrenPage(
-  tasks: TasksContext,
-  caller: Viewer,
-  { parentTaskId, agentId, correlationId, statuses, pageSize: asked, pageToken }: ListTasksRequest,
-) {
-  const filters = { parent: parentTaskId, agent: agentId, correlation: correlationId, statuses };
-  const size = pageSize(asked);
-  const after = positionOf(decodePageToken(pageToken, filters));
+/** A page of the parts of a task, or of all that is below a root, as far as the caller may see it; newest first. */
+export async function treePage(tasks: TasksContext, caller: Viewer, request: ListTasksRequest) {
+  const { parentTaskId, rootTaskId } = request;
+  const topId = parentTaskId || rootTaskId;
+  const filter = filterOf(request);
+  const filters = filtersOf(request, { parent: parentTaskId, root: rootTaskId });
+  const size = pageSize(request.pageSize);
+  const after = positionOf(decodePageToken(request.pageToken, filters));
   return tasks.engine.store.read(async (tx) => {
-    const parent = await readTask(tx, parentTaskId);
-    if (parent === undefined) throw taskNotFound(parentTaskId);
-    requireVisible(caller, parent);
-    const rows = await listChildren(tx, parentTaskId, after, size + 1);
+    const top = await readTask(tx, topId);
+    if (top === undefined) throw taskNotFound(topId);
+    requireVisible(caller, top);
+    const list = parentTaskId === "" ? listBelow : listChildren;
+    const rows = await list(tx, topId, after, size + 1);
     const page = rows.slice(0, size);
     const last = page.at(-1)?.position;
-    const matches = ({ record: { task } }: { record: TaskRecord }) =>
-      (agentId === "" || task.agentId === agentId) &&
-      (correlationId === "" || task.correlationId === correlationId) &&
-      (statuses.length === 0 || statuses.includes(task.status));
     return {
-      tasks: page.filter(matches).map(({ record }) => asSeenBy(caller, record)),
+      // By what is told of them: a filter finds out nothing else.
+      tasks: page
+        .map(({ record, position }) => ({ task: asSeenBy(caller, record), position }))
+        .filter(({ task, position }) => isListed(filter, task, position.createMs))
+        .map(({ task }) => task),
       nextPageToken:
         rows.length > size && last !== undefined
           ? encodePageToken([last.createMs, last.taskId], filters)

@@ -1,6 +1,6 @@
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { ListTasksRequest } from "@depute/contracts/depute/tasks/v1/task_service_pb";
-import { decodePageToken, encodePageToken, pageSize } from "@depute/core";
+import { decodePageToken, encodePageToken, fromTimestamp, pageSize } from "@depute/core";
 import type { ReadTx } from "@depute/store";
 import { type ListFilter, type ListPosition, listTasks } from "../store/task-rows.ts";
 
@@ -17,18 +17,8 @@ export async function listPage(
   delegator: string,
   request: ListTasksRequest,
 ): Promise<{ tasks: Task[]; nextPageToken: string }> {
-  const filter: ListFilter = {
-    delegator,
-    agentId: request.agentId,
-    correlationId: request.correlationId,
-    statuses: request.statuses.filter((status) => status !== 0),
-  };
-  const filters = {
-    delegator,
-    agent: filter.agentId,
-    correlation: filter.correlationId,
-    statuses: filter.statuses.toSorted((a, b) => a - b),
-  };
+  const filter: ListFilter = { delegator, ...filterOf(request) };
+  const filters = filtersOf(request, { delegator });
   const size = pageSize(request.pageSize);
   const tasks: Task[] = [];
   let after = positionOf(decodePageToken(request.pageToken, filters));
@@ -46,6 +36,25 @@ export async function listPage(
     return { tasks, nextPageToken: "" };
   }
   return { tasks, nextPageToken: encodePageToken([after.createMs, after.taskId], filters) };
+}
+
+/** What a request keeps, whoever's it is. */
+export function filterOf(request: ListTasksRequest): Omit<ListFilter, "delegator"> {
+  const { agentId, correlationId, capabilityId, statuses, createdFrom, createdBefore } = request;
+  return {
+    agentId,
+    correlationId,
+    capabilityId,
+    statuses: statuses.filter((status) => status !== 0),
+    fromMs: createdFrom && fromTimestamp(createdFrom),
+    beforeMs: createdBefore && fromTimestamp(createdBefore),
+  };
+}
+
+/** What a page token is bound to. */
+export function filtersOf(request: ListTasksRequest, of: Record<string, string>) {
+  const { statuses, ...rest } = filterOf(request);
+  return { ...of, ...rest, statuses: statuses.toSorted((a, b) => a - b) };
 }
 
 /** The position that a page token stands for. */

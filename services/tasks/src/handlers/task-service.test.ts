@@ -2,6 +2,7 @@ import { fromJson, type JsonValue, type MessageInitShape } from "@bufbuild/proto
 import { durationFromMs, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { toTimestamp } from "@depute/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ALICE, BOB, CONTRACT } from "../testing/fakes.ts";
 import { as, collect, type Platform, refusal, startPlatform } from "../testing/platform.ts";
@@ -269,6 +270,20 @@ describe("listing", () => {
     expect(await list({ correlationId: "c1", agentId: "worker", statuses: [TaskStatus.PENDING] })).toEqual([
       free,
     ]);
+  });
+
+  test("filters by capability and by when they were created", async () => {
+    const shout = await idOf(SHOUT);
+    const free = await idOf(FREE);
+    const list = async (filter: object) =>
+      (await platform.tasks.listTasks(filter, as(ALICE))).tasks.map((task) => task.id);
+    const { task } = await platform.tasks.getTask({ name: { case: "id", value: shout } }, as(ALICE));
+    const created = task?.createTime ?? toTimestamp(0);
+    const later = { ...created, seconds: created.seconds + 60n };
+    expect(await list({ capabilityId: "shout" })).toEqual([shout]);
+    expect(await list({ createdFrom: created, createdBefore: later })).toEqual([free, shout]);
+    expect(await list({ createdFrom: later })).toEqual([]);
+    expect(await list({ createdBefore: created })).toEqual([]);
   });
 
   test("a page token is for its own list", async () => {

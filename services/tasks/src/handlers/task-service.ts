@@ -14,7 +14,7 @@ import { watchTask } from "../watch.ts";
 import { provideInput, resumeTask, suspendTask, waitForTask, waitTask } from "./commands.ts";
 import { callerOf, findVisible, type TasksContext, taskIdOf, watchOptions } from "./context.ts";
 import { handOver } from "./create.ts";
-import { childrenPage, lineageOf } from "./lineage.ts";
+import { lineageOf, treePage } from "./lineage.ts";
 import { listPage } from "./list.ts";
 import { decideReview, listReviews } from "./review.ts";
 
@@ -53,7 +53,7 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
 
     async listTasks(request, context) {
       const caller = await callerOf(tasks, context);
-      if (request.parentTaskId !== "") return childrenPage(tasks, caller, request);
+      if (request.parentTaskId !== "" || request.rootTaskId !== "") return treePage(tasks, caller, request);
       return engine.store.read((tx) => listPage(tx, caller.principal, request));
     },
 

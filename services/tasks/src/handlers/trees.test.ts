@@ -142,6 +142,22 @@ describe("the lineage", () => {
     });
   });
 
+  test("of a whole tree is listed by its root, or by a parent, not by both", async () => {
+    const root = await task({ description: "secret plan" });
+    const part = await task({ parentTaskId: root, description: "one step", agentId: "worker" }, ME);
+    const below = await task({ parentTaskId: part, description: "half a step", agentId: "bob" }, ME);
+    const list = async (filter: object, options = HER) =>
+      (await bench.tasks.listTasks(filter, options)).tasks.map(({ id, description }) => [id, description]);
+    expect(await list({ rootTaskId: root })).toEqual([
+      [below, ""],
+      [part, ""],
+    ]);
+    expect(await list({ rootTaskId: root, agentId: "bob" }, ME)).toEqual([[below, "half a step"]]);
+    expect(await refusal(list({ rootTaskId: root }, STRANGER))).toMatchObject({ reason: "TASK_NOT_FOUND" });
+    const page = await bench.tasks.listTasks({ rootTaskId: root, pageSize: 1 }, HER);
+    expect(await list({ rootTaskId: root, pageToken: page.nextPageToken })).toEqual([[part, ""]]);
+  });
+
   test("comes in pages", async () => {
     const root = await task();
     const parts = [await task({ parentTaskId: root }), await task({ parentTaskId: root })];

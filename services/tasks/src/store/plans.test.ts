@@ -14,9 +14,24 @@ import {
 } from "./queue-rows.ts";
 import { dueCancels, nextCancelMs, openRemote } from "./remote-rows.ts";
 import { dueTasks, earliestDeadline, findByExternalId, listTasks, readTask } from "./task-rows.ts";
-import { countChildren, countOpenInTree, listChildren, listInReview, openChildren } from "./tree-rows.ts";
+import {
+  countChildren,
+  countOpenInTree,
+  listBelow,
+  listChildren,
+  listInReview,
+  openChildren,
+} from "./tree-rows.ts";
 
-const list = { delegator: "d", agentId: "", correlationId: "", statuses: [] };
+const list = {
+  delegator: "d",
+  agentId: "",
+  correlationId: "",
+  capabilityId: "",
+  statuses: [],
+  fromMs: undefined,
+  beforeMs: undefined,
+};
 const place = { createMs: 1, taskId: "t" };
 
 // A query that scans or sorts gets slower with every task that was ever finished.
@@ -43,6 +58,12 @@ test.each<[string, (tx: ReadTx) => Promise<unknown>, string]>([
   ["open parts of a task", (tx) => openChildren(tx, "t"), "tasks_open_by_parent"],
   ["how many parts a task has", (tx) => countChildren(tx, "t"), "tasks_by_parent"],
   ["how many are open in a tree", (tx) => countOpenInTree(tx, "t"), "tasks_open_by_root"],
+  ["the rest of what is below a root", (tx) => listBelow(tx, "t", place, 9), "tasks_by_root"],
+  [
+    "a list of some time",
+    (tx) => listTasks(tx, { ...list, fromMs: 1, beforeMs: 5 }, place, 9),
+    "tasks_by_delegator",
+  ],
   ["the rest of a task's parts", (tx) => listChildren(tx, "t", place, 9), "tasks_by_parent"],
   ["the rest of the reviews", (tx) => listInReview(tx, "a", place, 9), "tasks_in_review"],
   ["what a worker has not begun", (tx) => acceptedBy(tx, "h", true, 1), "tasks_by_holder"],

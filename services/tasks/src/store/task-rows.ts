@@ -180,6 +180,24 @@ export interface ListFilter {
   readonly agentId: string;
   readonly correlationId: string;
   readonly statuses: readonly TaskStatus[];
+  /** Empty for any. */
+  readonly capabilityId: string;
+  /** When they were created: from the one on, and before the other; epoch milliseconds, undefined for any time. */
+  readonly fromMs: number | undefined;
+  readonly beforeMs: number | undefined;
+}
+
+/** Whether a task is one of those that a list is of, whoever's they are. */
+export function isListed(filter: Omit<ListFilter, "delegator">, task: Task, createMs: number): boolean {
+  const { agentId, correlationId, capabilityId, statuses, fromMs, beforeMs } = filter;
+  return (
+    (agentId === "" || task.agentId === agentId) &&
+    (correlationId === "" || task.correlationId === correlationId) &&
+    (capabilityId === "" || task.capabilityId === capabilityId) &&
+    (statuses.length === 0 || statuses.includes(task.status)) &&
+    (fromMs === undefined || createMs >= fromMs) &&
+    (beforeMs === undefined || createMs < beforeMs)
+  );
 }
 
 /** A place in a list, newest first. */
@@ -212,20 +230,21 @@ export async function listTasks(
      WHERE delegator = ?
        ${column === undefined ? "" : `AND ${column} = ?`}
        ${after === undefined ? "" : "AND (create_ms, task_id) < (?, ?)"}
+       ${filter.fromMs === undefined ? "" : "AND create_ms >= ?"}
+       ${filter.beforeMs === undefined ? "" : "AND create_ms < ?"}
      ORDER BY create_ms DESC, task_id DESC LIMIT ?`,
     [
       filter.delegator,
       ...(column === undefined ? [] : [value]),
       ...(after === undefined ? [] : [after.createMs, after.taskId]),
+      ...(filter.fromMs === undefined ? [] : [filter.fromMs]),
+      ...(filter.beforeMs === undefined ? [] : [filter.beforeMs]),
       limit,
     ],
   );
   return rows.map(({ task_id, create_ms, task: blob }) => {
     const task = fromBinary(TaskSchema, blob);
-    const matches =
-      (filter.agentId === "" || task.agentId === filter.agentId) &&
-      (filter.statuses.length === 0 || filter.statuses.includes(task.status));
-    return { taskId: task_id, createMs: create_ms, task, matches };
+    return { taskId: task_id, createMs: create_ms, task, matches: isListed(filter, task, create_ms) };
   });
 }
 

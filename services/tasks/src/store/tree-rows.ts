@@ -59,6 +59,21 @@ export async function listChildren(
   );
 }
 
+/** Up to `limit` tasks below a root after a position, newest first. */
+export async function listBelow(
+  tx: ReadTx,
+  rootTaskId: string,
+  after: ListPosition | undefined,
+  limit: number,
+): Promise<{ record: TaskRecord; position: ListPosition }[]> {
+  return readRecords(
+    tx,
+    `root_id = ? AND parent_id <> '' ${after === undefined ? "" : "AND (create_ms, task_id) < (?, ?)"}
+     ORDER BY create_ms DESC, task_id DESC LIMIT ?`,
+    [rootTaskId, ...(after === undefined ? [] : [after.createMs, after.taskId]), limit],
+  );
+}
+
 /** Up to `limit` tasks after a position whose results wait for an overseer, oldest first. */
 export async function listInReview(
   tx: ReadTx,
