@@ -26,7 +26,7 @@ export function keyOf(id: string): string {
 }
 
 /** The platform as the text's example needs it: everybody has credentials of its own, and nobody else is let in. */
-export async function startCast(args: readonly string[] = []) {
+export async function startCast(args: readonly string[] = [], start: typeof startPlatform = startPlatform) {
   const folder = mkdtempSync(join(tmpdir(), "depute-cap-"));
   const file = join(folder, "credentials.json");
   const owners = [
@@ -39,7 +39,7 @@ export async function startCast(args: readonly string[] = []) {
     file,
     JSON.stringify(owners.map(([principal, id]) => ({ principal, sha256: sha256(secretOf(id)) }))),
   );
-  const platform = await startPlatform([
+  const platform = await start([
     "--auth",
     "required",
     "--credentials-file",

@@ -70,9 +70,9 @@ export async function startPlatform(args: readonly string[] = [], options: TestP
 }
 
 /** The gateway apart from the services: every call between them crosses a socket. */
-export async function startApart() {
+export async function startApart(args: readonly string[] = []) {
   const dataDir = mkdtempSync(join(tmpdir(), "depute-gateway-"));
-  const flags = ["--data-dir", dataDir, "--internal-secret", "between-ourselves"];
+  const flags = ["--data-dir", dataDir, "--internal-secret", "between-ourselves", ...args];
   const services = await host(SERVICES, SERVICES, flags);
   const urls = SERVICES.flatMap((name) => [`--${name}-url`, services.urls[name] ?? ""]);
   const gateway = await host(["gateway"], ["gateway"], [...flags, ...urls]);
