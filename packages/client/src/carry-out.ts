@@ -15,7 +15,7 @@ import {
   WorkerDirective,
   type WorkerService,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { delay, endsLease, FIRST_BACKOFF_MS, insist } from "./insist.ts";
+import { delay, endsLease, FIRST_BACKOFF_MS, insist, untilDecided } from "./insist.ts";
 import {
   type Work,
   type WorkContext,
@@ -67,7 +67,9 @@ export async function carryOut(
     const { input } = assignment.task;
     const result = await work(input === undefined ? null : toJson(ValueSchema, input), run.context());
     stop.signal.throwIfAborted();
-    await run.end(() => calls.completeAssignment({ lease, ...completion(result) }));
+    const completed = { lease, ...completion(result) };
+    // The lease is kept meanwhile, so that the result is still this attempt's when somebody has decided.
+    await untilDecided(stop.signal, () => run.end(() => calls.completeAssignment(completed)));
   } catch (error) {
     await run.giveUp(error);
   } finally {

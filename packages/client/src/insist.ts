@@ -1,4 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
 
 /** How long to wait before a call is tried again, milliseconds: doubled each time, up to the second. */
 export const FIRST_BACKOFF_MS = 100;
@@ -16,6 +17,28 @@ export async function insist<T>(signal: AbortSignal, call: () => Promise<T>): Pr
       await delay(backoff, signal);
     }
   }
+}
+
+/** How long to wait before a person is looked for again, milliseconds: doubled each time, up to the second. */
+const FIRST_REVIEW_MS = 500;
+const LONGEST_REVIEW_MS = 60_000;
+
+/** Calls again until the person has decided whom the call's answer waits for. */
+export async function untilDecided<T>(signal: AbortSignal, call: () => Promise<T>): Promise<T> {
+  for (let wait = FIRST_REVIEW_MS; ; wait = Math.min(wait * 2, LONGEST_REVIEW_MS)) {
+    try {
+      return await call();
+    } catch (error) {
+      if (signal.aborted || !isReviewPending(error)) throw error;
+      await delay(wait, signal);
+    }
+  }
+}
+
+function isReviewPending(error: unknown): boolean {
+  return ConnectError.from(error)
+    .findDetails(ErrorInfoSchema)
+    .some(({ domain, reason }) => domain === "depute.dev" && reason === "REVIEW_PENDING");
 }
 
 /** Another worker has the task, it has ended, or it may no longer be worked on. */

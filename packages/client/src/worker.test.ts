@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { type Client, Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
 import { TaskSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { WorkerDirective, WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
 import { afterEach, describe, expect, test } from "vitest";
 import { type Work, WorkFailure, WorkSuspension } from "./work.ts";
 import { startWorker, type Worker } from "./worker.ts";
@@ -19,7 +20,7 @@ interface Scene {
 
 interface Script {
   /** Thrown once by the first call of a method. */
-  stumble?: { on: string; code: Code };
+  stumble?: { on: string; code: Code; reason?: string };
   /** What a progress report is answered with. */
   directive?: WorkerDirective;
   /** Thrown by every report. */
@@ -34,9 +35,10 @@ function scene(script: Script = {}): Scene {
   let stumble = script.stumble;
   const note = (method: string, detail = "") => {
     if (stumble?.on === method) {
-      const { code } = stumble;
+      const { code, reason } = stumble;
       stumble = undefined;
-      throw new ConnectError("scripted", code);
+      const details = [{ desc: ErrorInfoSchema, value: { domain: "depute.dev", reason: reason ?? "" } }];
+      throw new ConnectError("scripted", code, undefined, reason === undefined ? [] : details);
     }
     told.push(detail === "" ? method : `${method} ${detail}`);
   };
@@ -135,6 +137,19 @@ describe("a worker", () => {
       expect(one.told).toEqual(["start", "progress 1/2 id", "partial compact", "complete done 7"]);
     },
   );
+
+  test("brings its result again when a person has to decide first, and fails for anything else", async () => {
+    const code = Code.FailedPrecondition;
+    const one = scene({ stumble: { on: "complete", code, reason: "REVIEW_PENDING" } });
+    begin(one, good);
+    await one.ended;
+    expect(one.told.at(-1)).toBe("complete done 7");
+    await running?.stop(0);
+    const other = scene({ stumble: { on: "complete", code, reason: "TASK_STATE_CONFLICT" } });
+    begin(other, good);
+    await other.ended;
+    expect(other.told.at(-1)).toBe("fail WORKER_ERROR retryable");
+  });
 
   test.each<[string, unknown, string]>([
     ["an unknown error can be tried again", new Error("x"), "fail WORKER_ERROR retryable"],
