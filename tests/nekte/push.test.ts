@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { WorkFailure, WorkSuspension } from "@depute/client";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
@@ -149,6 +152,46 @@ describe.each([
     held.get(description)?.();
     expect(kinds(await read).at(-1)).toBe("completed");
   });
+});
+
+test("work whose context may not persist outlives the platform that handed it over", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "depute-push-"));
+  const flags = ["--tasks-outbound-hosts", "127.0.0.1", "--data-dir", dataDir];
+  const begin = async () => {
+    near = await startPlatform(flags);
+  };
+  const before = near;
+  try {
+    await begin();
+    await agentAt("remote", `${far.url}/nekte/worker`);
+    const description = "wait for the other";
+    const permissions = { forward: false, persist: false, derive: true };
+    const contexts = [{ data: json("between us"), permissions, ttlS: 60 }];
+    const draft = { agentId: "remote", description, contexts, budget: FULL, externalId: "outlives" };
+    const { task } = await near.clients.tasks.createTask({ requestId: "1", draft });
+    await until(async () => (await nearStatus("outlives")) === TaskStatus.RUNNING && held.has(description));
+    await near.stop();
+    await begin();
+    await until(async () => (await nearStatus("outlives")) === TaskStatus.RUNNING);
+    held.get(description)?.();
+    const events: TaskEvent[] = [];
+    for await (const { event } of near.clients.tasks.watchTask({ taskId: task?.id ?? "" })) {
+      if (event !== undefined) events.push(event);
+    }
+    const last = events.at(-1)?.payload;
+    expect(last?.case === "completed" && last.value.output?.full).toEqual(
+      value({ input: null, data: ["between us"], saved: null }),
+    );
+    // What was told before is not told again.
+    expect(kinds(events).filter((kind) => kind === "progress" || kind === "partial")).toEqual([
+      "progress",
+      "partial",
+    ]);
+  } finally {
+    await near.stop();
+    near = before;
+    rmSync(dataDir, { recursive: true, force: true });
+  }
 });
 
 /** Where a task stands; undefined before it is there. */

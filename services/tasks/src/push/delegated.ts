@@ -42,20 +42,23 @@ const ENDED: ReadonlySet<string> = new Set(["completed", "failed", "cancelled"])
 /** The state where the endpoint does not answer such questions. */
 const UNTOLD = "";
 
-/** How a stream left the work. */
-type Heard = WorkResult | "suspended" | "interrupted" | "broken";
+/** How a stream left the work: done, to be interrupted here, or with more to come. */
+type Left = WorkResult | "interrupted" | "broken";
 
 /** Free work at an endpoint: handed over, relayed, taken up again, interrupted. (NEKTE 3 to 6) */
 export class Delegated {
   readonly #at: AtPeer;
   readonly #remote: Remote;
   readonly #request: DelegateRequest;
+  /** Aborts when the work is over here, or is to be interrupted. */
+  readonly #either: AbortSignal;
   #peer: Peer;
   /** Whether the endpoint is known to have the work. */
   #isKnown: boolean;
   #lastEventId: string;
   /** Whether the endpoint refuses to tell of the work from where it was left. */
   #isClosed = false;
+  #noted: string;
   #notedMs = 0;
   #events = 0;
   #breaks = 0;
@@ -71,15 +74,12 @@ export class Delegated {
     this.#at = at;
     this.#remote = remote;
     this.#peer = at.peer;
+    this.#either = AbortSignal.any([context.signal, context.interrupting]);
     this.#lastEventId = remote.lastEventId;
+    this.#noted = remote.lastEventId;
     this.#isKnown = remote.lastEventId !== "";
-    this.#request = handOver(
-      context.task,
-      inputOf(context.task),
-      assignment.contexts,
-      remote.remoteId,
-      terms,
-    );
+    const contexts = assignment.missingContextIds.length === 0 ? assignment.contexts : "gone";
+    this.#request = handOver(context.task, inputOf(context.task), contexts, remote.remoteId, terms);
   }
 
   /**
@@ -97,22 +97,18 @@ export class Delegated {
   }
 
   async #run(how: "new" | "taken up"): Promise<WorkResult> {
-    const { push, context } = this.#at;
-    const { task } = context;
     let open: OpenStream | undefined;
     try {
       open = how === "new" ? await this.#begin() : await this.#takeUp();
       for (;;) {
-        const heard = await this.#relay(open);
-        open.stop.abort();
-        if (heard === "broken") open = await this.#reopen();
-        else if (heard === "interrupted") {
-          // NEKTE has no call to suspend: the endpoint's work ends, and begins again when this is resumed.
-          await push.remotes.callOff(this.#remote, task.suspensionRequest ?? "the work is interrupted");
-          throw new WorkSuspension("");
-        } else if (heard !== "suspended") return heard;
+        const left = open === undefined ? "interrupted" : await this.#relay(open);
+        open?.stop.abort();
+        if (left === "interrupted") await this.#interrupt();
+        else if (left !== "broken") return left;
+        open = await this.#reopen();
       }
     } finally {
+      await this.#noteRest();
       // What is kept goes on without this attempt.
       if (this.#peer !== NO_PEER) open?.stop.abort();
       this.#peer.close();
@@ -127,7 +123,7 @@ export class Delegated {
   }
 
   /** Goes on with what was handed over before this attempt, or this process. */
-  async #takeUp(): Promise<OpenStream> {
+  async #takeUp(): Promise<OpenStream | undefined> {
     const { push, context } = this.#at;
     const { task, signal } = context;
     const state = await this.#status();
@@ -164,10 +160,10 @@ export class Delegated {
   }
 
   /** Relays a stream as far as it goes. */
-  async #relay({ events, stop }: OpenStream): Promise<Heard> {
+  async #relay({ events, stop }: OpenStream): Promise<Left> {
     const { push, context } = this.#at;
     const { signal, interrupting, task } = context;
-    const either = AbortSignal.any([signal, interrupting]);
+    const either = this.#either;
     const end = () => stop.abort();
     if (either.aborted) end();
     either.addEventListener("abort", end, { once: true });
@@ -175,9 +171,9 @@ export class Delegated {
       const ask = () => this.#isStillAtIt();
       const silenceMs = limitsMs(task).heartbeat;
       for await (const told of watched(events, { timers: push.timers, silenceMs, ask })) {
-        const result = await this.#hear(told);
-        if (result === "suspended") this.#suspend({ events, peer: this.#peer, stop });
-        if (result !== undefined) return result;
+        const heard = await this.#hear(told);
+        if (heard === "suspended") return this.#suspend({ events, peer: this.#peer, stop });
+        if (heard !== undefined) return heard;
       }
     } catch (thrown) {
       if (!either.aborted && !this.#mayPass(thrown)) throw thrown;
@@ -199,7 +195,7 @@ export class Delegated {
   }
 
   /** @returns undefined while it goes on */
-  async #hear({ event, id }: Numbered): Promise<Exclude<Heard, "interrupted" | "broken"> | undefined> {
+  async #hear({ event, id }: Numbered): Promise<WorkResult | "suspended" | undefined> {
     const { context, push } = this.#at;
     if (++this.#events > MAX_EVENTS) {
       throw new PeerFault(TOO_MUCH, `the endpoint sent more than ${MAX_EVENTS} events`);
@@ -243,7 +239,14 @@ export class Delegated {
     this.#lastEventId = id ?? UNNUMBERED;
     if (!isFirst && when === undefined && nowMs - this.#notedMs < NOTE_MS) return;
     this.#notedMs = nowMs;
+    this.#noted = this.#lastEventId;
     await push.remotes.note(this.#remote, this.#lastEventId);
+  }
+
+  /** Who takes the work up after this attempt is not told again what was relayed by it, if that can be written down. */
+  async #noteRest(): Promise<void> {
+    if (this.#lastEventId === "" || this.#lastEventId === this.#noted) return;
+    await this.#at.push.remotes.note(this.#remote, this.#lastEventId).catch(() => {});
   }
 
   /** The endpoint interrupts the work; its stream stays open, because that is where NEKTE goes on to tell of it. */
@@ -257,35 +260,42 @@ export class Delegated {
     throw new WorkSuspension("the endpoint suspended the work", checkpoint);
   }
 
-  /** Another stream of the same work, once that is worth having. */
-  async #reopen(): Promise<OpenStream> {
+  /** NEKTE has no call to suspend: the endpoint's work ends, and begins again when this is resumed. */
+  async #interrupt(): Promise<never> {
     const { push, context } = this.#at;
-    const { signal } = context;
+    await push.remotes.callOff(this.#remote, context.task.suspensionRequest ?? "the work is interrupted");
+    throw new WorkSuspension("");
+  }
+
+  /** Another stream of the same work, once that is worth having; undefined when the work is interrupted meanwhile. */
+  async #reopen(): Promise<OpenStream | undefined> {
+    const { push, context } = this.#at;
+    const { signal, interrupting } = context;
     for (;;) {
       this.#breaks++;
       if (this.#breaks > MAX_BREAKS) {
         throw this.#fault ?? new PeerFault(UNREACHABLE, "the endpoint's stream ends before the work does");
       }
       const waitMs = Math.min(FIRST_BREAK_MS * 2 ** (this.#breaks - 1), LONGEST_BREAK_MS);
-      await pause(push.timers, waitMs, signal);
+      await pause(push.timers, waitMs, this.#either);
       signal.throwIfAborted();
+      if (interrupting.aborted) return undefined;
       const state = await this.#status();
       if (state === undefined) {
         if (this.#isKnown)
           throw new PeerFault(RESULT_LOST, "the endpoint knows nothing of the work any more");
         return this.#attach();
       }
-      if (state === "suspended") this.#suspend(undefined);
+      if (state === "suspended") return this.#suspend(undefined);
       const canFollow = !this.#isClosed && this.#lastEventId !== UNNUMBERED;
       // The end may have been missed, so it is asked for once more.
       if (canFollow && (!ENDED.has(state) || this.#breaks === 1)) return this.#attach();
-      if (ENDED.has(state)) await this.#endAs(state);
+      if (ENDED.has(state)) return this.#endAs(state);
       if (canFollow) continue;
       if (state === UNTOLD) throw new PeerFault(RESULT_LOST, "the endpoint tells of the work no more");
       // Nobody tells of the work: only its state can be asked for, as long as it takes.
       this.#breaks = 0;
-      await pause(push.timers, ASK_MS, signal);
-      if (context.interrupting.aborted) return this.#attach();
+      await pause(push.timers, ASK_MS, this.#either);
     }
   }
 

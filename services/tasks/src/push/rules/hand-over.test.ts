@@ -82,6 +82,13 @@ describe("a hand-over", () => {
     ).toEqual(['"second"']);
   });
 
+  test("says that there was one where it is gone", () => {
+    const { context: carried } = handOver(task(), undefined, "gone", "r", terms);
+    expect(carried).toMatchObject({ id: "r:0", ttlS: 60, permissions: { persist: false } });
+    expect(text(carried?.data)).toBe("null");
+    expect(text(handOver(task(), 1, "gone", "r", terms).context?.data)).toBe("1");
+  });
+
   test("has none where there is nothing; a review's words go along", () => {
     const request = handOver(task({ reviewComment: "shorter" }), undefined, [], "r", terms);
     expect(request.context).toBeUndefined();

@@ -1,5 +1,5 @@
 import { create, type JsonValue } from "@bufbuild/protobuf";
-import type { SharedContext } from "@depute/contracts/depute/tasks/v1/context_pb";
+import { type SharedContext, SharedContextSchema } from "@depute/contracts/depute/tasks/v1/context_pb";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import {
   type ContextEnvelope,
@@ -52,16 +52,19 @@ export function readTerms(text: string): Terms | undefined {
 /**
  * Free work as it is handed over (NEKTE 3). One context goes along: the task's input, else the first of its contexts; the
  * others are shared before.
+ *
+ * @param contexts `gone` where they were in memory and are there no more; what stands for them then says only that there was
+ * one, which is enough for work that the endpoint knows
  */
 export function handOver(
   task: Task,
   input: JsonValue | undefined,
-  contexts: readonly SharedContext[],
+  contexts: readonly SharedContext[] | "gone",
   remoteId: string,
   terms: Terms,
 ): DelegateRequest {
   const { timeoutMs, ttlS } = terms;
-  const [first] = contexts;
+  const [first] = contexts === "gone" ? [GONE] : contexts;
   const context =
     input === undefined
       ? first && envelopeOf(first, contextId(remoteId, 0), ttlS)
@@ -99,6 +102,8 @@ export function isSameVersion(ours: string, theirs: string): boolean {
   const digits = Math.min(ours.length, theirs.length);
   return digits >= 8 && ours.slice(0, digits).toLowerCase() === theirs.slice(0, digits).toLowerCase();
 }
+
+const GONE = create(SharedContextSchema, { envelope: { data: utf8.encode("null"), permissions: {} } });
 
 /** The work in words, with what the overseer said of an earlier result. */
 function descriptionOf({ description, reviewComment }: Task): string {
