@@ -8,6 +8,7 @@ import { post } from "./post.ts";
 import { prepareReport, type Reassignment, report } from "./report.ts";
 import type { StoredMessage } from "./rows.ts";
 import type { Intent } from "./rules/permit.ts";
+import { parentIdOf } from "./rules/task-id.ts";
 import type { Sending } from "./send.ts";
 import { heldIfOwn } from "./worker.ts";
 
@@ -43,8 +44,9 @@ export async function perform(
 ): Promise<StoredMessage> {
   const { engine } = cap.tasks;
   const { message, kind, sender } = sending;
-  // Whoever says something on its task has begun it.
-  await heldIfOwn(tx, cap, kind.value.taskId, sender.id);
+  // Whoever says something on its task, or hands on a part of it, has begun it.
+  const { taskId } = kind.value;
+  await heldIfOwn(tx, cap, intent.does === "delegate" ? parentIdOf(taskId) : taskId, sender.id);
   switch (intent.does) {
     case "say":
       if (intent.answers !== undefined) await noteAnswer(tx, cap, sending, intent.answers);

@@ -8,6 +8,7 @@ import type { Engine } from "../engine.ts";
 import {
   countMessage,
   countRefusal,
+  countWaiting,
   deliver,
   insertMessage,
   insertParty,
@@ -35,6 +36,9 @@ export const MAX_REFUSALS_EACH = 100;
 /** Messages that an inbox may hold without being acknowledged. */
 export const MAX_WAITING = 10_000;
 
+/** Messages of one sender that may wait in another's inbox. */
+export const MAX_WAITING_EACH = 1_000;
+
 /** A message on its way into inboxes. */
 export interface Posting {
   readonly message: CapMessage;
@@ -56,7 +60,7 @@ export async function post(tx: WriteTx, engine: Engine, posting: Posting): Promi
   const to = posting.to ?? [recipientId];
   const rootId = rootIdOf(taskId);
   const receiveMs = engine.clock.now();
-  if (origin === MessageOrigin.SENDER) await requireRoom(tx, rootId, to);
+  if (origin === MessageOrigin.SENDER) await requireRoom(tx, rootId, senderId, to);
   const stored: StoredMessage = {
     messageId: newId(),
     rootId,
@@ -121,12 +125,21 @@ export async function noteRefusal(
   });
 }
 
-async function requireRoom(tx: WriteTx, rootId: string, to: readonly string[]): Promise<void> {
+async function requireRoom(
+  tx: WriteTx,
+  rootId: string,
+  senderId: string,
+  to: readonly string[],
+): Promise<void> {
   const lineage = await readLineage(tx, rootId);
   if ((lineage?.messages ?? 0) >= MAX_MESSAGES) throw full("tree.messages", MAX_MESSAGES);
   for (const mailbox of to) {
     const { waiting } = await readMailbox(tx, mailbox);
     if (waiting >= MAX_WAITING) throw full("inbox", MAX_WAITING);
+    // Nobody fills another's inbox alone. As long as it is not crowded, nobody has to count.
+    if (waiting < MAX_WAITING_EACH) continue;
+    const own = await countWaiting(tx, mailbox, senderId, MAX_WAITING_EACH);
+    if (own >= MAX_WAITING_EACH) throw full("inbox", MAX_WAITING_EACH);
   }
 }
 

@@ -7,9 +7,8 @@ import {
 import { MessageEffect, MessageOrigin } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { ErrorReason } from "@depute/core";
-import { fromConnectError, LOCAL_PRINCIPAL } from "@depute/service";
+import { fromConnectError } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import { asCaller } from "../handlers/context.ts";
 import { advance } from "../rules/advance.ts";
 import { failureOf } from "../rules/apply-event.ts";
 import { afterFailedAttempt } from "../rules/retry.ts";
@@ -126,15 +125,13 @@ async function reassign(
   { notice, delegation }: Reassignment,
 ): Promise<void> {
   await freeExternalId(tx, oldTaskId);
-  const { delegator } = delegation;
-  const viewer = asCaller({ principal: delegator, local: delegator === LOCAL_PRINCIPAL });
   const message = create(CapMessageSchema, { kind: { case: "delegationNotice", value: notice } });
   const stored = await post(tx, cap.tasks.engine, {
     message,
     effect: MessageEffect.DELEGATED,
     origin: MessageOrigin.PLATFORM,
   });
-  const taskId = await createPart(tx, cap, delegation, viewer);
+  const taskId = await createPart(tx, cap, delegation);
   const { recipientId: agentId } = notice;
   await reassignCapTask(tx, { capTaskId, taskId, agentId, noticeId: stored.messageId });
 }

@@ -249,6 +249,21 @@ export async function readMailbox(tx: ReadTx, agentId: string) {
   };
 }
 
+/** How many messages of a sender wait in an inbox, counted up to a number. */
+export async function countWaiting(
+  tx: ReadTx,
+  agentId: string,
+  senderId: string,
+  upTo: number,
+): Promise<number> {
+  const rows = await tx.all(
+    `SELECT cap_inbox.sequence FROM cap_inbox JOIN cap_messages ON cap_messages.message_id = cap_inbox.message_id
+     WHERE cap_inbox.agent_id = ? AND cap_inbox.acknowledged = 0 AND cap_messages.sender_id = ? LIMIT ?`,
+    [agentId, senderId, upTo],
+  );
+  return rows.length;
+}
+
 /** Puts a message into an inbox. */
 export async function deliver(tx: WriteTx, agentId: string, messageId: string): Promise<void> {
   const row = await tx.get<{ last_sequence: number }>(

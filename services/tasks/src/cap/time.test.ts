@@ -195,6 +195,19 @@ test("a task that is suspended leaves its inbox, and comes back when it is resum
   });
 });
 
+test("nobody fills another's inbox alone", { timeout: 60_000 }, async () => {
+  await open.send(notice("T1", "orchestrator", "pm"));
+  const say = () => open.send(words("T1", "pm", "user", "again"));
+  for (let sent = 0; sent < 1000; sent++) await say();
+  expect(await refusal(say())).toMatchObject({
+    reason: "LIMIT_EXCEEDED",
+    metadata: { limit: "inbox", error_code: "429" },
+  });
+  await open.send(words("T1", "orchestrator", "user", "what is going on?"));
+  await open.calls.acknowledgeMessages({ agentId: "user", upToSequence: 1n }, open.as("user"));
+  await say();
+});
+
 test("whoever is refused again and again does not fill a lineage", async () => {
   await open.send(notice("T1", "orchestrator", "pm"));
   for (let attempt = 0; attempt < 105; attempt++) {
