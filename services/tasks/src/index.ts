@@ -22,6 +22,12 @@ const settings = defineSettings({
     help: "how often a stream looks for events or work when no wake-up comes",
     group: "Tasks",
   },
+  tasksStreamHeartbeat: {
+    type: "duration",
+    default: "30s",
+    help: "silence after which a stream of events or of work says that it is alive; 0s for never",
+    group: "Tasks",
+  },
   tasksMaxDepth: { type: "int", default: 8, min: 0, max: 64, help: "tasks above a task", group: "Tasks" },
   tasksMaxChildren: {
     type: "int",
@@ -89,6 +95,18 @@ const settings = defineSettings({
     help:
       "hosts that receipts are sent to where a request names an address for them, as host or host:port, with private: before " +
       "names of private addresses; empty: none are sent",
+    group: "Executions",
+  },
+  executionsRetention: {
+    type: "duration",
+    default: "2160h",
+    help: "how long an execution and its receipts are kept after its end; a day at least",
+    group: "Executions",
+  },
+  executionsRejectedRetention: {
+    type: "duration",
+    default: "72h",
+    help: "how long a rejected request and its receipt are kept; a day at least",
     group: "Executions",
   },
   executionsVerificationTimeout: {
@@ -178,6 +196,7 @@ export const tasks = defineService({
     const book = new ExecutionBook({ bus, clock, verificationMs: settings.executionsVerificationTimeout });
     const options = {
       pollMs: settings.tasksPollInterval,
+      streamHeartbeatMs: settings.tasksStreamHeartbeat,
       treeLimits: {
         maxDepth: settings.tasksMaxDepth,
         maxChildren: settings.tasksMaxChildren,
@@ -190,7 +209,11 @@ export const tasks = defineService({
       reviewEscalation: [...new Set([...settings.tasksReviewEscalation, ...settings.orchestratorPrincipals])],
     };
     const { context, close } = await openRuntime(deps, options, [(tx, change) => book.observe(tx, change)]);
-    const executions = openExecutions(deps, context, book, settings.executionsCallbackHosts);
+    const executions = openExecutions(deps, context, book, {
+      callbackHosts: settings.executionsCallbackHosts,
+      retentionMs: settings.executionsRetention,
+      rejectedRetentionMs: settings.executionsRejectedRetention,
+    });
     const push = await openPushDelegates(deps, context, {
       hosts: settings.tasksOutboundHosts,
       credentialsFile: settings.tasksOutboundCredentials,
@@ -209,6 +232,8 @@ export const tasks = defineService({
       deps,
       {
         pollMs: settings.tasksPollInterval,
+        streamHeartbeatMs: settings.tasksStreamHeartbeat,
+        streamHeartbeatMs: settings.tasksStreamHeartbeat,
         strictIds: settings.aspStrictIds,
         messageRates: settings.aspMessageRates,
       },

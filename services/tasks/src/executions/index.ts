@@ -11,12 +11,23 @@ import { openCallbackKey } from "./callback-key.ts";
 import { Callbacks } from "./callbacks.ts";
 import type { ExecutionsContext } from "./context.ts";
 import { executionJudge } from "./judge.ts";
+import { ExecutionPurger } from "./purger.ts";
 import { executionService } from "./service.ts";
 import { ExecutionTimekeeper } from "./timekeeper.ts";
 import { verificationErrands } from "./verifications.ts";
 
 export { ExecutionBook } from "./book.ts";
 export { ExecutionService };
+
+/** What executions are set to. */
+export interface ExecutionsSettings {
+  /** Hosts that receipts are sent to. */
+  readonly callbackHosts: readonly string[];
+  /** How long an execution is kept after its end, milliseconds. */
+  readonly retentionMs: number;
+  /** How long a rejected request is, milliseconds. */
+  readonly rejectedRetentionMs: number;
+}
 
 /** Executions at work: their times are enforced, and others are told what they have to know. */
 export interface Executions {
@@ -29,14 +40,13 @@ export interface Executions {
 /**
  * @param book observes the task engine already; to be called before anything else is waited for, so that it is told of nothing
  * before the errands are
- * @param callbackHosts hosts that receipts are sent to
  * @throws SettingsError for hosts that are none
  */
 export function openExecutions(
   { bus, connect, log, timers, clock, dataDir }: ServiceDeps,
   tasks: TasksContext,
   book: ExecutionBook,
-  callbackHosts: readonly string[],
+  { callbackHosts, retentionMs, rejectedRetentionMs }: ExecutionsSettings,
 ): Executions {
   const { store } = tasks.engine;
   const hosts = new AllowedHosts(callbackHosts);
@@ -59,7 +69,9 @@ export function openExecutions(
   book.add(callbacks.errands);
   tasks.judges.push(executionJudge(context));
   const timekeeper = new ExecutionTimekeeper({ engine: tasks.engine, book, timers, log });
+  const purger = new ExecutionPurger({ store, clock, timers, log, retentionMs, rejectedRetentionMs });
   approvals.start();
+  purger.start();
   callbacks.start();
   outbox.start();
   timekeeper.start();
@@ -67,7 +79,8 @@ export function openExecutions(
     timekeeper,
     routes: (router) => router.service(ExecutionService, executionService(context)),
     async close() {
-      await Promise.all([approvals.close(), callbacks.close(), outbox.close(), timekeeper.close()]);
+      const working = [approvals, callbacks, outbox, timekeeper, purger];
+      await Promise.all(working.map((each) => each.close()));
       wakeUps.close();
     },
   };

@@ -89,3 +89,9 @@ CREATE TABLE execution_callbacks (
 );
 CREATE INDEX execution_callbacks_by_next ON execution_callbacks (next_ms, request_id, number);
 `;
+
+/** Rejected requests are forgotten sooner than executions; and what hangs on a verification goes with its request. */
+export const EXECUTIONS_RETENTION = `
+CREATE INDEX executions_rejected ON executions (end_ms, request_id) WHERE status = 2;
+CREATE INDEX execution_verifications_by_request ON execution_verifications (request_id);
+`;

@@ -1,0 +1,37 @@
+import { ExecutionStatus } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
+import type { ReadTx, WriteTx } from "@depute/store";
+
+/** What hangs on an execution, by its request's id. */
+const PARTS = [
+  "execution_receipts",
+  "execution_settlements",
+  "execution_verifications",
+  "execution_reviews",
+  "execution_callbacks",
+];
+
+/** Ids of requests whose executions ended before a time and are settled, the oldest end first. */
+export async function endedExecutions(tx: ReadTx, endMs: number, limit: number): Promise<string[]> {
+  const rows = await tx.all<{ request_id: string }>(
+    `SELECT request_id FROM executions WHERE end_ms IS NOT NULL AND end_ms <= ? AND verify_by_ms IS NULL
+     ORDER BY end_ms, request_id LIMIT ?`,
+    [endMs, limit],
+  );
+  return rows.map((row) => row.request_id);
+}
+
+/** Ids of requests that were rejected before a time, the oldest first. */
+export async function rejectedExecutions(tx: ReadTx, endMs: number, limit: number): Promise<string[]> {
+  const rows = await tx.all<{ request_id: string }>(
+    `SELECT request_id FROM executions WHERE status = ${ExecutionStatus.REJECTED} AND end_ms <= ?
+     ORDER BY end_ms, request_id LIMIT ?`,
+    [endMs, limit],
+  );
+  return rows.map((row) => row.request_id);
+}
+
+/** Forgets a request with all that came of it. */
+export async function deleteExecution(tx: WriteTx, requestId: string): Promise<void> {
+  for (const table of PARTS) await tx.run(`DELETE FROM ${table} WHERE request_id = ?`, [requestId]);
+  await tx.run("DELETE FROM executions WHERE request_id = ?", [requestId]);
+}
