@@ -1,5 +1,6 @@
 import { type Decide, type Reviewer, startReviewer } from "@depute/client";
 import { TaskContractSchema } from "@depute/contracts/delegateos/v0/contract_pb";
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import {
   ReviewKind,
   ReviewState,
@@ -10,7 +11,7 @@ import { generateKeypair, newId, signObject, type TaskContract } from "@depute/d
 import { nativeEngine as engine } from "@depute/dct/native";
 import { decode } from "@depute/wire";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { startPlatform, type TestPlatform, value } from "../gateway/platform.ts";
+import { introduce, startPlatform, type TestPlatform, value } from "../gateway/platform.ts";
 
 let platform: TestPlatform;
 const running: Reviewer[] = [];
@@ -80,6 +81,30 @@ test("a callback decides what waits and what comes", async () => {
       details: "rejected: It does not rhyme.",
     });
   });
+});
+
+test("a task under such a contract is completed once its result is approved, and not before", async () => {
+  const contractId = await agree();
+  await introduce(platform, "poet");
+  platform.work("poet", async () => ({ output: "good, in four lines" }));
+  const { task } = await platform.clients.tasks.createTask({
+    requestId: crypto.randomUUID(),
+    draft: { agentId: "poet", description: "Write a poem.", contractId },
+  });
+  const read = async () =>
+    (await platform.clients.tasks.getTask({ name: { case: "id", value: task?.id ?? "" } })).task;
+  const subject = await vi.waitFor(async () => {
+    const { reviews } = await platform.clients.reviews.listReviews({ state: ReviewState.PENDING });
+    const review = reviews.find((each) => each.subject.startsWith(contractId));
+    expect(review).toBeDefined();
+    return review?.subject;
+  });
+  expect((await read())?.status).toBe(TaskStatus.RUNNING);
+  begin(async (review) =>
+    review.subject === subject ? { verdict: ReviewVerdict.APPROVED, reason: "lovely" } : undefined,
+  );
+  await vi.waitFor(async () => expect((await read())?.status).toBe(TaskStatus.COMPLETED), 10_000);
+  expect((await read())?.verification).toMatchObject({ method: "human_review", passed: true });
 });
 
 test("what a callback does not decide, or fails at, waits on, and is not asked again", async () => {
