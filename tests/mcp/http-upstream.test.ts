@@ -44,10 +44,16 @@ const handler = createMcpHandler(() => {
   }));
   server.setRequestHandler("tools/call", ({ params }, context) => {
     if (params.name === "ask" && context.mcpReq.inputResponses === undefined) {
-      const wish = {
-        method: "elicitation/create",
-        params: { mode: "form", message: "?", requestedSchema: { type: "object", properties: {} } },
-      };
+      const wish =
+        params.arguments?.of === "sampling"
+          ? {
+              method: "sampling/createMessage",
+              params: { messages: [{ role: "user", content: { type: "text", text: "?" } }], maxTokens: 10 },
+            }
+          : {
+              method: "elicitation/create",
+              params: { mode: "form", message: "?", requestedSchema: { type: "object", properties: {} } },
+            };
       return { resultType: "input_required", inputRequests: { wish } } as Json;
     }
     return {
@@ -76,6 +82,10 @@ const map = {
     "resources/read": { namespace: "data", action: "query", resource: { argument: "/uri", form: "uri" } },
   },
 };
+const sampling = {
+  ...map,
+  methods: { "sampling/createMessage": { namespace: "llm", action: "generate", resource: "client" } },
+};
 let platform: McpPlatform;
 beforeAll(async () => {
   await Promise.all([listen(http), listen(elsewhere)]);
@@ -83,6 +93,7 @@ beforeAll(async () => {
   platform = await startPlatform({
     notes: { http: { url: `${url}/`, headers: { "x-secret": "between the two" } }, map },
     asking: { http: { url: `${url}/` }, map: { ...map, passed: ["elicitation/create"] } },
+    sampling: { http: { url: `${url}/` }, map: sampling },
     away: { http: { url: `${url}/away` }, map },
   });
 }, 60_000);
@@ -185,6 +196,29 @@ test("what a server wants of the client passes only where configuration lets it"
   expect(textOf(await passed.callTool({ name: "ask", arguments: {} }))).toContain("decline");
   expect(asked).toEqual(["?"]);
   await Promise.all([refused.close(), passed.close()]);
+});
+
+test("sampling in a call's answer asks for its own right, and for that of the token of the call", async () => {
+  const asked: string[] = [];
+  const made = async (held: Grant) => {
+    const client = await connect(platform.mcp("sampling"), "2026-07-28", holderFetch(held), {
+      capabilities: { sampling: {} },
+    });
+    client.setRequestHandler("sampling/createMessage", async () => {
+      asked.push("a sample");
+      return { model: "test", role: "assistant", content: { type: "text", text: "a sample" } };
+    });
+    return client;
+  };
+  const sample = (client: Awaited<ReturnType<typeof made>>) =>
+    client.callTool({ name: "ask", arguments: { of: "sampling" } });
+  const without = await made(await reading());
+  expect(await refusal(sample(without))).toMatchObject({
+    code: -32001,
+    data: { requested: { namespace: "llm", action: "generate", resource: "client" } },
+  });
+  expect(asked).toEqual([]);
+  await without.close();
 });
 
 test("a server that sends elsewhere is not followed there", async () => {

@@ -1,17 +1,15 @@
 import { execFile } from "node:child_process";
-import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { createRevocation } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
-import { Client } from "@modelcontextprotocol/client";
-import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import type { Client } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { call, type Json, result } from "../gateway/platform.ts";
-import { type Grant, grant, member, type Revision, refusal, textOf } from "./holder.ts";
+import { grant, member, type Revision, refusal, textOf } from "./holder.ts";
 import { EVERYTHING, filesystem, type McpPlatform, makeFiles, startPlatform } from "./platform.ts";
+import { connectProxy, MAIN } from "./proxy-process.ts";
 
-const MAIN = new URL("../../cli/src/main.ts", import.meta.url).pathname;
 const { root, remove } = makeFiles();
 const at = (path: string) => join(root, path);
 let platform: McpPlatform;
@@ -23,36 +21,8 @@ afterAll(async () => {
   remove();
 });
 
-/** The official client in front of `depute mcp-proxy`, with the token and key files of a holder. */
-async function connect(
-  { server, upstream, held }: { server: { command: string; args: string[] }; upstream: object; held?: Grant },
-  revision: Revision = "2025-11-25",
-) {
-  const config = at(`mcp-${crypto.randomUUID()}.json`);
-  writeFileSync(config, JSON.stringify({ upstreams: { server: { revision: "legacy", ...upstream } } }));
-  const files: string[] = [];
-  if (held !== undefined) {
-    writeFileSync(`${config}.token`, held.token);
-    writeFileSync(`${config}.key`, Buffer.from(held.keypair.privateKey).toString("base64url"), {
-      mode: 0o600,
-    });
-    files.push("--token-file", `${config}.token`, "--key-file", `${config}.key`);
-  }
-  const flags = ["--config", config, "--platform", platform.url, ...files];
-  const client = new Client(
-    { name: "test", version: "1.0.0" },
-    {
-      capabilities: { sampling: {} },
-      versionNegotiation: { mode: revision === "2025-11-25" ? "legacy" : { pin: revision } },
-    },
-  );
-  const transport = new StdioClientTransport({
-    command: process.execPath,
-    args: [MAIN, "mcp-proxy", ...flags, "--", server.command, ...server.args],
-    stderr: process.env.DEPUTE_TEST_LOG === undefined ? "ignore" : "inherit",
-  });
-  return { client, connected: () => client.connect(transport) };
-}
+const connect = (made: Parameters<typeof connectProxy>[1], revision?: Revision) =>
+  connectProxy({ platform, folder: root }, made, revision);
 
 describe.each<Revision>(["2026-07-28", "2025-11-25"])(
   "a token for docs:read on one folder, %s",

@@ -33,6 +33,11 @@ const settings = defineSettings({
     help: "token for a client that presents none; read again when it changes",
   },
   keyFile: { type: "string", default: "", help: "the token's key: 32 bytes in base64url" },
+  credentialFile: {
+    type: "string",
+    default: "",
+    help: "secret by which the platform knows this proxy, sent as Bearer; empty: a proof of the token's key, if any",
+  },
 });
 
 const LISTS = ["tools", "resources", "prompts"] as const;
@@ -50,7 +55,12 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
   const audience = config.audience ?? `mcp:${config.name}`;
   const publicUrl = options.platformPublicUrl === "" ? options.platform : options.platformPublicUrl;
   const service = createServiceTransport(options.platform, { service: "gateway" });
-  const transport = key === undefined ? service : provingTransport(service, key, publicUrl);
+  const secret = options.credentialFile === "" ? undefined : textIn(options.credentialFile);
+  if (secret !== undefined && secret() === undefined)
+    throw new SettingsError(`the credential ${options.credentialFile} cannot be read, or is empty`);
+  // A platform takes a caller by one way: who is known by a secret proves nothing besides.
+  const transport =
+    key === undefined || secret !== undefined ? service : provingTransport(service, key, publicUrl);
   // Standard output is the client's; what a person should know goes to standard error.
   const say = (what: string) => (thrown: unknown) =>
     console.error(`depute mcp-proxy: ${what}:`, messageOf(thrown));
@@ -71,7 +81,8 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
       tokens: transport,
       registry: transport,
       clock: systemClock,
-      callOptions: () => ({}),
+      callOptions: () =>
+        secret === undefined ? {} : { headers: { authorization: `Bearer ${secret() ?? ""}` } },
       refusalIn: fromConnectError,
       longestCallMs: config.timeoutMs,
     }),
@@ -79,7 +90,7 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
     audience: () => audience,
     onFault: (what, thrown) => say(what)(thrown),
   });
-  const token = options.tokenFile === "" ? () => undefined : tokenIn(options.tokenFile);
+  const token = options.tokenFile === "" ? () => undefined : textIn(options.tokenFile);
   const held = (): Presentation | undefined => {
     const text = token();
     return text === undefined || key === undefined
@@ -101,21 +112,21 @@ function readKey(path: string) {
   }
 }
 
-/** A file's token, read again when the file changes: tokens live for an hour, and servers longer. */
-function tokenIn(path: string): () => string | undefined {
+/** A file's text, read again when the file changes: tokens live for an hour, and servers longer. */
+function textIn(path: string): () => string | undefined {
   let changed = Number.NaN;
-  let token: string | undefined;
+  let text: string | undefined;
   return () => {
     try {
       const { mtimeMs } = statSync(path);
-      if (mtimeMs !== changed) token = readFileSync(path, "utf8").trim();
+      if (mtimeMs !== changed) text = readFileSync(path, "utf8").trim();
       changed = mtimeMs;
     } catch {
-      // A file that is gone grants nothing.
-      token = undefined;
+      // A file that is gone grants nothing, and proves nothing.
+      text = undefined;
       changed = Number.NaN;
     }
-    return token === "" ? undefined : token;
+    return text === "" ? undefined : text;
   };
 }
 

@@ -12,7 +12,10 @@ const map: ToolMap = {
     ["every", rule({ kind: "fixed", value: "*" })],
     ["argued", rule({ kind: "argument", pointers: ["/path"], form: "path" })],
   ]),
-  methods: new Map([["resources/read", rule({ kind: "argument", pointers: ["/uri"], form: "uri" })]]),
+  methods: new Map([
+    ["resources/read", rule({ kind: "argument", pointers: ["/uri"], form: "uri" })],
+    ["prompts/get", rule({ kind: "argument", pointers: ["/name"], form: "text" })],
+  ]),
   passed: new Set(),
 };
 const TOOLS: List = { member: "tools", usedBy: "tools/call", name: "name" };
@@ -59,6 +62,15 @@ test.each<[string, string[]]>([
       ),
     ),
   ).toEqual(shown);
+});
+
+test("a prompt is shown by its name, a template to whoever could read something", () => {
+  const prompts: List = { member: "prompts", usedBy: "prompts/get", name: "name" };
+  const entries = ["one", "two"].map((name) => ({ name }));
+  expect(names(visible(entries, prompts, map, granted("one")))).toEqual(["one"]);
+  expect(names(visible(entries, prompts, map, granted("*")))).toEqual(["one", "two"]);
+  const templates: List = { member: "resourceTemplates", usedBy: "resources/read", name: "uriTemplate" };
+  expect(visible([{ uriTemplate: "note://{id}" }], templates, map, granted("note/a"))).toHaveLength(1);
 });
 
 test("a right of another namespace or action shows nothing, and what has no name is never shown", () => {

@@ -32,8 +32,10 @@ export function visible(
 function couldGrant(right: Right, rule: CallRule, list: List, name: string): boolean {
   if (right.namespace !== rule.namespace || right.action !== rule.action) return false;
   if (rule.resource.kind === "fixed") return grants(right, rule.resource.value);
-  // A template is not yet an address, and a tool's or prompt's arguments are not known yet.
-  if (list.name !== "uri") return true;
+  // Of a request for an entry only its name is known before; a template is not yet an address, and a tool's name is no
+  // argument of it.
+  const isNamed = rule.resource.pointers.every((pointer) => pointer === `/${list.name}`);
+  if (!isNamed || list.usedBy === "tools/call" || list.name === "uriTemplate") return true;
   const found = resourceOf(rule, { [list.name]: name });
   return found.ok && found.resources.every((resource) => grants(right, resource));
 }
