@@ -122,7 +122,7 @@ async function benchmark(name: string, folder: string): Promise<Benchmark> {
   };
 }
 
-/** A proof, a reservation and a charge are each durable before they count, so that the disk has its say. */
+/** What a reservation waits for, which is durable before its call. Used proofs and charges hold no answer back. */
 function flushMs(folder: string): number {
   const file = openSync(join(folder, "flush"), "w");
   const times = Array.from({ length: 200 }, () => {

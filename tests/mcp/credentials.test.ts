@@ -73,17 +73,14 @@ test("a proxy that the platform knows by a secret asks and pays for its clients"
 }, 30_000);
 
 test.each([
-  ["that the platform does not know", () => credential("wrong", "guessed"), "UNAUTHENTICATED"],
-  [
-    "of somebody who may not spend for others",
-    () => credential("stranger", "stranger's"),
-    "CALLER_NOT_ALLOWED",
-  ],
+  ["that the platform does not know", () => credential("wrong", "guessed")],
+  ["of somebody who may not spend for others", () => credential("stranger", "stranger's")],
 ])(
   "a secret %s makes no call",
   async (_, file, reason) => {
     const { call, close } = await echo(["--credential-file", file()]);
-    expect(await refusal(call())).toMatchObject({ code: -32603, data: { reason } });
+    // What is wrong with the proxy is its operator's to know, who is told on standard error.
+    expect(await refusal(call())).toMatchObject({ code: -32603, data: { reason: "DEPENDENCY_UNAVAILABLE" } });
     await close();
   },
   30_000,

@@ -32,7 +32,7 @@ export type Grants =
   | { readonly ok: true; readonly capabilities: readonly Right[] }
   | { readonly ok: false; readonly denial: DenialReason };
 
-/** Who decides: the tokens service, wherever it is. Each of them throws DeputeError when it cannot be asked. */
+/** Who decides: the tokens service, wherever it is. Each of them throws when it cannot be asked. */
 export interface Authoriser {
   /** Whether the token's holder may do all of this now, by one call. A genuine proof is used up. */
   verify(presented: Presented, rights: readonly Right[], argumentsDigest: string): Promise<Verdict>;
