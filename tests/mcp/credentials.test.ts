@@ -77,7 +77,7 @@ test.each([
   ["of somebody who may not spend for others", () => credential("stranger", "stranger's")],
 ])(
   "a secret %s makes no call",
-  async (_, file, reason) => {
+  async (_, file) => {
     const { call, close } = await echo(["--credential-file", file()]);
     // What is wrong with the proxy is its operator's to know, who is told on standard error.
     expect(await refusal(call())).toMatchObject({ code: -32603, data: { reason: "DEPENDENCY_UNAVAILABLE" } });
