@@ -31,16 +31,9 @@ export class AssignmentStream {
     else this.#wake();
   }
 
-  /** The next assignment; undefined once the stream is closed. */
-  async next(): Promise<Assignment | undefined> {
-    for (;;) {
-      if (this.#isClosed) return undefined;
-      const assignment = this.#ready.shift();
-      if (assignment !== undefined) return assignment;
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
+  /** The assignments as they come, until the stream is closed. */
+  assignments(): AsyncIterator<Assignment> {
+    return { next: () => this.#next() };
   }
 
   /** Ends the stream. What was handed out and not sent waits again, and costs no attempt. */
@@ -50,6 +43,17 @@ export class AssignmentStream {
     this.#onClose();
     this.#giveBack();
     this.#wake();
+  }
+
+  async #next(): Promise<IteratorResult<Assignment>> {
+    for (;;) {
+      if (this.#isClosed) return { done: true, value: undefined };
+      const value = this.#ready.shift();
+      if (value !== undefined) return { done: false, value };
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
   }
 
   #giveBack(): void {

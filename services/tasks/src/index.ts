@@ -232,8 +232,6 @@ export const tasks = defineService({
       deps,
       {
         pollMs: settings.tasksPollInterval,
-        streamHeartbeatMs: settings.tasksStreamHeartbeat,
-        streamHeartbeatMs: settings.tasksStreamHeartbeat,
         strictIds: settings.aspStrictIds,
         messageRates: settings.aspMessageRates,
       },

@@ -31,6 +31,8 @@ const MAX_CONTEXTS_IN_MEMORY = 10_000;
 export interface RuntimeSettings {
   /** Milliseconds between looks of a stream that nothing wakes. */
   readonly pollMs: number;
+  /** Milliseconds of silence after which a stream says that it is alive; 0 for never. */
+  readonly streamHeartbeatMs: number;
   readonly treeLimits: TreeLimits;
   /** Bytes of contexts that may not be persisted, held in memory at most. */
   readonly contextMemoryBytes: number;
@@ -51,7 +53,15 @@ export interface RuntimeSettings {
  */
 export async function openRuntime(
   deps: ServiceDeps,
-  { pollMs, treeLimits, contextMemoryBytes, retentionMs, tombstoneMs, ...reviewing }: RuntimeSettings,
+  {
+    pollMs,
+    streamHeartbeatMs,
+    treeLimits,
+    contextMemoryBytes,
+    retentionMs,
+    tombstoneMs,
+    ...reviewing
+  }: RuntimeSettings,
   observers: readonly TaskObserver[] = [],
 ): Promise<Runtime> {
   const { log, clock, timers, bus, authority, stopping } = deps;
@@ -113,6 +123,7 @@ export async function openRuntime(
       assignmentWakeUps,
       dispatcher,
       pollMs,
+      streamHeartbeatMs,
       treeLimits,
       contextMemory,
       oversight,

@@ -6,6 +6,7 @@ import type {
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { DeputeError, ErrorReason, newId } from "@depute/core";
 import { linkSignals } from "@depute/service";
+import { withHeartbeats } from "../with-heartbeats.ts";
 import { callerOf, callOptions, type TasksContext } from "./context.ts";
 
 /**
@@ -18,8 +19,8 @@ export async function* watchAssignments(
   tasks: TasksContext,
   request: WatchAssignmentsRequest,
   context: HandlerContext,
-): AsyncGenerator<{ assignment: Assignment }, void, undefined> {
-  const { dispatcher, stopping } = tasks;
+): AsyncGenerator<{ assignment: Assignment } | { heartbeat: object }, void, undefined> {
+  const { dispatcher, stopping, streamHeartbeatMs, timers } = tasks;
   const { agentId, worker, capacity, capabilityIds, begin } = request;
   await requireWorkerOf(tasks, agentId, context);
   const link = linkSignals(context.signal, stopping);
@@ -36,8 +37,8 @@ export async function* watchAssignments(
   link.signal.addEventListener("abort", close, { once: true });
   if (link.signal.aborted) close();
   try {
-    for (let assignment = await stream.next(); assignment !== undefined; assignment = await stream.next()) {
-      yield { assignment };
+    for await (const assignment of withHeartbeats(stream.assignments(), streamHeartbeatMs, timers)) {
+      yield assignment === undefined ? { heartbeat: {} } : { assignment };
     }
   } finally {
     link.signal.removeEventListener("abort", close);

@@ -46,6 +46,8 @@ export interface TasksContext {
   readonly judges: ResultJudge[];
   /** Milliseconds between looks of a stream that nothing wakes. */
   readonly pollMs: number;
+  /** Milliseconds of silence after which a stream says that it is alive; 0 for never. */
+  readonly streamHeartbeatMs: number;
   /** Aborts when the process drains. */
   readonly stopping: AbortSignal;
 }

@@ -1,16 +1,18 @@
 import { create } from "@bufbuild/protobuf";
-import type { ServiceImpl } from "@connectrpc/connect";
-import { TaskCancelledSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { TaskCancelledSchema, type TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { wholeTask } from "../engine.ts";
 import { advance } from "../rules/advance.ts";
+import type { TaskRecord } from "../rules/record.ts";
 import { isTerminal, statusName } from "../rules/state-machine.ts";
 import { isDelegator, isOverseer, requireVisible, taskNotFound } from "../rules/visibility.ts";
 import { readEvents } from "../store/event-rows.ts";
 import { findByExternalId, readTask } from "../store/task-rows.ts";
 import { watchTask } from "../watch.ts";
+import { withHeartbeats } from "../with-heartbeats.ts";
 import { provideInput, resumeTask, suspendTask, waitForTask, waitTask } from "./commands.ts";
 import { callerOf, findVisible, type TasksContext, taskIdOf, watchOptions } from "./context.ts";
 import { handOver } from "./create.ts";
@@ -33,7 +35,7 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
       const { taskId } = await handOver(tasks, request, context);
       const record = await engine.find(taskId);
       if (record === undefined) throw taskNotFound(taskId);
-      for await (const event of watchTask(watchOptions(tasks), record, 0n, context)) yield { event };
+      yield* told(tasks, record, 0n, context);
     },
 
     async getTask({ name }, context) {
@@ -60,9 +62,7 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
     async *watchTask({ taskId, afterSequence }, context) {
       const caller = await callerOf(tasks, context);
       const record = await findVisible(tasks, caller, taskId);
-      for await (const event of watchTask(watchOptions(tasks), record, afterSequence, context)) {
-        yield { event };
-      }
+      yield* told(tasks, record, afterSequence, context);
     },
 
     async suspendTask(request, context) {
@@ -117,6 +117,26 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
       return { task: await readWhole(tasks, record.task.id), previousStatus };
     },
   };
+}
+
+/** A task's events after a cursor, and heartbeats while there are none. */
+async function* told(
+  tasks: TasksContext,
+  record: TaskRecord,
+  after: bigint,
+  context: HandlerContext,
+): AsyncGenerator<{ event: TaskEvent } | { heartbeat: { afterSequence: bigint } }, void, undefined> {
+  const { streamHeartbeatMs, timers } = tasks;
+  const events = watchTask(watchOptions(tasks), record, after, context);
+  let afterSequence = after;
+  for await (const event of withHeartbeats(events, streamHeartbeatMs, timers)) {
+    if (event === undefined) {
+      yield { heartbeat: { afterSequence } };
+      continue;
+    }
+    afterSequence = event.sequence;
+    yield { event };
+  }
 }
 
 /** The whole of a task that is there. */

@@ -100,6 +100,7 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
     };
     const runtime = await openRuntime(deps, {
       pollMs: 1000,
+      streamHeartbeatMs: 30_000,
       treeLimits: MODEL_TREE,
       contextMemoryBytes: 1000,
       retentionMs: DAY_MS,
