@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { TaskContractSchema } from "@depute/contracts/delegateos/v0/contract_pb";
+import { ContractStep } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import { attachObjectSignature, generateKeypair, objectSigningInput, signObject } from "@depute/dct";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { toDocument } from "../documents.ts";
@@ -172,4 +173,35 @@ test("lists are newest first, in pages, and one's own for a caller with credenti
   expect(await refusal(platform.contracts.listContracts({ pageToken: "x" }))).toMatchObject({
     reason: "PAGE_TOKEN_INVALID",
   });
+});
+
+test("a contract is verified as it is recorded, and as somebody has it", async () => {
+  const contract = await platform.agree();
+  const { contracts } = platform;
+  const verify = (given: TaskContract) =>
+    contracts.verifyContract({ subject: { case: "contract", value: message(given) } });
+  expect(await contracts.verifyContract({ subject: { case: "id", value: contract.id } })).toMatchObject({
+    valid: true,
+    recorded: true,
+    expired: false,
+    contract: message(contract),
+  });
+  expect(await verify(contract)).toMatchObject({ valid: true, recorded: true });
+
+  const changed = { ...contract, task: { ...contract.task, outputSchema: { $ref: "https://example.com/" } } };
+  const { valid, recorded, findings } = await verify(changed);
+  expect([valid, recorded]).toEqual([false, false]);
+  expect(findings.map(({ step, passed }) => [step, passed])).toEqual([
+    [ContractStep.SIGNATURE, false],
+    [ContractStep.CONTENT, false],
+  ]);
+  expect(findings.map(({ details }) => details)).toEqual([
+    "not signed by issuer",
+    expect.stringContaining("contract.task.output_schema"),
+  ]);
+
+  const elsewhere = signedContract({ deadline: "2025-12-31T13:00:00Z" });
+  expect(await verify(elsewhere)).toMatchObject({ valid: true, recorded: false, expired: true });
+  const unknown = contracts.verifyContract({ subject: { case: "id", value: "ct_000000000000" } });
+  expect(await refusal(unknown)).toMatchObject({ reason: "CONTRACT_NOT_FOUND" });
 });

@@ -30,6 +30,7 @@ import { getContract, insertContract, listContracts } from "../store/contracts.t
 import type { StoredDocument } from "../store/documents.ts";
 import type { Verifier } from "../verifier.ts";
 import { decomposeContract, getContractLineage, listSubContractsOf } from "./decompose-contract.ts";
+import { verifyContract } from "./verify-contract.ts";
 
 /** Stands for a signature that does not exist yet, where the rest is held to the rules of the message. */
 const NO_SIGNATURE = "A".repeat(86);
@@ -92,6 +93,7 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
       };
     },
 
+    verifyContract: (request, context) => verifyContract(verifier, request, context),
     decomposeContract: (request, context) => decomposeContract(verifier, request, context),
     getContractLineage: (request, context) => getContractLineage(verifier, request, context),
     listSubContracts: (request, context) => listSubContractsOf(verifier, request, context),

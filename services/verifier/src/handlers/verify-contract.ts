@@ -1,0 +1,75 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  ContractStep,
+  type VerifyContractRequest,
+} from "@depute/contracts/depute/verifier/v1/contract_service_pb";
+import { CanonicalError, canonicalJson, DeputeError, ErrorReason, invalid, parseTime } from "@depute/core";
+import { verifyObject } from "@depute/dct";
+import type { By } from "../checker/checker.ts";
+import { toDocument, toMessage } from "../documents.ts";
+import { byOf } from "../judging.ts";
+import { validateContract } from "../rules/contract-validation.ts";
+import type { TaskContract } from "../rules/documents.ts";
+import { getContract } from "../store/contracts.ts";
+import type { Verifier } from "../verifier.ts";
+
+/** Verifies a contract's signature and content. Both are told, also when the first one fails. */
+export async function verifyContract(
+  verifier: Verifier,
+  { subject }: VerifyContractRequest,
+  context: HandlerContext,
+) {
+  const { authority, contracts, engine, clock } = verifier;
+  const identity = await authority.identify(context);
+  const contract =
+    subject.case === "contract"
+      ? toDocument("contract", subject.value)
+      : (await contracts.get(subject.value ?? "")).contract;
+  const verified = verifyObject(engine, "contract", contract);
+  const by = byOf({ identity, signal: context.signal });
+  const faults: [ContractStep, string | undefined][] = [
+    [ContractStep.SIGNATURE, verified.ok ? undefined : verified.refusal.detail],
+    [ContractStep.CONTENT, await contentFault(verifier, contract, by)],
+  ];
+  const deadline = parseTime(contract.constraints.deadline);
+  return {
+    valid: faults.every(([, fault]) => fault === undefined),
+    findings: faults.map(([step, fault]) => ({ step, passed: fault === undefined, details: fault ?? "" })),
+    recorded: subject.case === "id" || (await isRecorded(verifier, contract)),
+    expired: deadline !== undefined && deadline < clock.now(),
+    contract: toMessage("contract", contract),
+  };
+}
+
+/** What makes the contract one that could not be created; how busy the verifier is has no part in it. */
+async function contentFault(
+  { checker, clock, names }: Verifier,
+  contract: TaskContract,
+  by: By,
+): Promise<string | undefined> {
+  try {
+    await checker.compile(validateContract(contract, clock.now(), names), by);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof DeputeError) || !FAULTS.has(error.reason)) throw error;
+    return error.message;
+  }
+}
+
+const FAULTS: ReadonlySet<ErrorReason> = new Set([
+  ErrorReason.INVALID_REQUEST,
+  ErrorReason.SCHEMA_INVALID,
+  ErrorReason.UNKNOWN_CHECK,
+  ErrorReason.UNSUPPORTED_PATTERN,
+  ErrorReason.CHECK_TIMEOUT,
+]);
+
+async function isRecorded({ store }: Verifier, contract: TaskContract): Promise<boolean> {
+  const known = await store.read((tx) => getContract(tx, contract.id));
+  try {
+    return known?.document === canonicalJson(contract);
+  } catch (error) {
+    if (error instanceof CanonicalError) throw invalid("contract", error.message);
+    throw error;
+  }
+}
