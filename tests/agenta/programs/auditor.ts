@@ -1,0 +1,23 @@
+/** An agent of neither's organization that judges a receipt it is handed: `node auditor.ts URL RECEIPT TEXT`. */
+import { post, register, say } from "./http.ts";
+
+const [url = "", handed = "{}", text = ""] = process.argv.slice(2);
+const receipt = JSON.parse(handed);
+await register(url, "auditor", "org:audit");
+
+const isRight = receipt.result.words === text.split(/\s+/).length;
+const { status, body } = await post(`${url}/agenta/verification_results`, {
+  protocol_version: "agenta.delegation.v0",
+  message_type: "verification_result",
+  verification_id: `verification-${crypto.randomUUID()}`,
+  request_id: receipt.request_id,
+  receipt_id: receipt.receipt_id,
+  verifier_agent: { agent_id: "auditor", organization_id: "org:audit" },
+  decision: isRight ? "pass" : "fail",
+  score: isRight ? 1 : 0,
+  checks: [
+    { check_id: "count", description: "The number is that of the words.", status: isRight ? "pass" : "fail" },
+  ],
+  verified_at: new Date().toISOString(),
+});
+say({ status, result: body });
