@@ -91,7 +91,7 @@ async function watchDelays(platform: Platform): Promise<number[]> {
     Array.from({ length: ACTIVE }, async () => {
       const chain = new Chain(platform.score);
       await open(platform, chain);
-      const messages = chain.talk(WATCHED);
+      const messages = chain.talk(WARM_UP + WATCHED);
       const sent = new Map<string, number>();
       const stop = new AbortController();
       const watchers = Array.from({ length: WATCHERS }, async () => {
@@ -100,12 +100,12 @@ async function watchDelays(platform: Platform): Promise<number[]> {
         for await (const { entry } of sessions.watchSession(request, { signal: stop.signal })) {
           const at = sent.get(entry?.envelope?.messageId ?? "");
           if (at !== undefined) delays.push(performance.now() - at);
-          if (++seen === WATCHED) return;
+          if (++seen === messages.length) return;
         }
       });
       await new Promise((resolve) => setTimeout(resolve, 500));
-      for (const envelope of messages) {
-        sent.set(envelope.messageId, performance.now());
+      for (const [index, envelope] of messages.entries()) {
+        if (index >= WARM_UP) sent.set(envelope.messageId, performance.now());
         await sessions.appendMessage({ envelope });
         await new Promise((resolve) => setTimeout(resolve, PACE_MS));
       }

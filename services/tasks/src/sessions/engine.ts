@@ -7,6 +7,7 @@ import {
   isTerminal,
   type ProofRules,
   type Proven,
+  partyOf,
   type Session,
 } from "@depute/asp";
 import type { Bus } from "@depute/bus";
@@ -19,6 +20,7 @@ import { nativeEngine } from "@depute/dct/native";
 import type { Store, WriteTx } from "@depute/store";
 import type { KnownAgent } from "./agents.ts";
 import { findEvidence, insertEvidence, insertUse, tookPart } from "./evidence-rows.ts";
+import { type KnownSession, KnownSessions } from "./known.ts";
 import { RecentMessages } from "./recent.ts";
 import { duplicate, refused, replayed, sessionNotFound, unknownEvidence } from "./refusals.ts";
 import {
@@ -44,15 +46,6 @@ export const SESSION_TOPIC = "sessions";
 /** Messages read at once for a transcript. */
 const EXPORT_BATCH = 500;
 
-/** A session with who may see it. */
-export interface KnownSession {
-  readonly session: Session;
-  /** By the agents' URIs. */
-  readonly principals: ReadonlyMap<string, string>;
-  /** The agents' levels of trust when they came, by their URIs. */
-  readonly levels: ReadonlyMap<string, number>;
-}
-
 export interface AppendedMessage {
   readonly ordinal: number;
   readonly state: SessionState;
@@ -75,6 +68,7 @@ export class SessionEngine {
   readonly #bus: Bus;
   readonly #strictIds: boolean;
   readonly #recent = new RecentMessages();
+  readonly #known = new KnownSessions();
   #onWork: () => void = () => {};
 
   constructor({ store, bus, clock, strictIds }: SessionEngineOptions) {
@@ -86,6 +80,8 @@ export class SessionEngine {
 
   /** The session as it is now, whether or not what time did to it is stored already. */
   async find(sessionId: string): Promise<KnownSession | undefined> {
+    const known = this.#known.get(sessionId);
+    if (known !== undefined) return { ...known, session: advance(known.session, this.clock.now()) };
     return this.store.read(async (tx) => {
       const session = await readSession(tx, sessionId);
       if (session === undefined) return undefined;
@@ -152,15 +148,17 @@ export class SessionEngine {
         if (proven !== undefined && !(await takeProof(tx, proven))) throw replayed(before);
         const row = { ordinal, receiveMs: nowMs, state: session.state, envelope };
         const bytes = await insertMessage(tx, sessionId, row);
-        await putSession(tx, session);
-        for (const agent of agents) {
-          if (session.parties.some(({ agentId }) => agentId === agent.agentId)) {
-            await putParty(tx, session, agent);
-          }
-        }
+        await putSession(tx, session, before.messageCount === 0 ? undefined : before);
+        const came = agents.filter((agent) => partyOf(session, agent.agentId) !== undefined);
+        for (const agent of came) await putParty(tx, session, agent);
+        const isKnown = came.length === 0 && this.#known.get(sessionId) !== undefined;
+        const parties = isKnown ? undefined : await readParties(tx, sessionId);
         await this.#noteUses(tx, before, envelope);
         await this.#noteWork(tx, before, session, nowMs);
-        tx.afterCommit(() => this.#recent.add(sessionId, row, bytes));
+        tx.afterCommit(() => {
+          this.#known.note(session, parties);
+          this.#recent.add(sessionId, row, bytes);
+        });
         this.#wakeAfter(tx, sessionId);
         return { ordinal, state: session.state, session };
       })
@@ -230,6 +228,7 @@ export class SessionEngine {
         const later = advance(session, nowMs);
         await putSession(tx, later);
         await this.#noteWork(tx, session, later, nowMs);
+        tx.afterCommit(() => this.#known.note(later));
         if (isTerminal(later.state)) this.#wakeAfter(tx, sessionId);
       }
     });

@@ -21,7 +21,22 @@ export async function readSession(tx: ReadTx, sessionId: string): Promise<Sessio
   return row && (JSON.parse(row.session) as Session);
 }
 
-export async function putSession(tx: WriteTx, session: Session): Promise<void> {
+/**
+ * Stores a session.
+ *
+ * @param before what is stored, for one that a message moved on. Its deadline then stays as it is where the new one is not
+ * earlier: most messages only put off when silence ends the session, and whoever looks too early looks again.
+ */
+export async function putSession(tx: WriteTx, session: Session, before?: Session): Promise<void> {
+  const deadlineMs = nextDeadlineMs(session);
+  const knownMs = before === undefined ? undefined : nextDeadlineMs(before);
+  if (deadlineMs !== undefined && knownMs !== undefined && deadlineMs >= knownMs) {
+    await tx.run("UPDATE sessions SET session = ? WHERE session_id = ?", [
+      JSON.stringify(session),
+      session.sessionId,
+    ]);
+    return;
+  }
   await tx.run(
     `INSERT INTO sessions (session_id, create_ms, deadline_ms, outcome_due, session) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (session_id) DO UPDATE SET deadline_ms = excluded.deadline_ms,
@@ -29,7 +44,7 @@ export async function putSession(tx: WriteTx, session: Session): Promise<void> {
     [
       session.sessionId,
       session.createMs,
-      nextDeadlineMs(session) ?? null,
+      deadlineMs ?? null,
       isTerminal(session.state) ? 1 : 0,
       JSON.stringify(session),
     ],
