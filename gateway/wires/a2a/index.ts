@@ -7,8 +7,8 @@ import { fromTimestamp, invalid } from "@depute/core";
 import type { HttpRequest, HttpRoute } from "@depute/service";
 import type { Clients } from "../../src/clients.ts";
 import type { WireDeps } from "../../src/json-rpc-route.ts";
+import { sendValidated, type Validated } from "../../src/validated.ts";
 import { wireCall } from "../../src/wire-call.ts";
-import { sendValidated, type Validated } from "./validated.ts";
 
 /** Agents' cards. What one shows depends on who asks, so only the asker's own cache may keep it, and asks again. */
 const CACHE_CONTROL = "private, no-cache";
