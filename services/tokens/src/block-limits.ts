@@ -1,10 +1,16 @@
 import { type CryptoEngine, revocationIds, type VerifyResult } from "@depute/dct";
-import type { BlockNotes } from "./block-notes.ts";
+import type { BlockNotes, Notes } from "./block-notes.ts";
 import type { Chains, Verification } from "./chains.ts";
 import { type CallPlace, outOfPlace } from "./rules/bindings.ts";
 import { parsed } from "./rules/blocks.ts";
 import { isAfterBudget } from "./rules/order.ts";
 import { remaining, spentUp } from "./rules/spend.ts";
+
+/** A decision with what is noted of the token's blocks; `singleUse`: those of them that count once. */
+export interface Limited {
+  readonly result: VerifyResult;
+  readonly singleUse: readonly string[];
+}
 
 /**
  * Counts what was spent and reserved under each block (DelegateOS 10.1 step 6), and holds a token that is otherwise
@@ -15,16 +21,25 @@ export async function withNotes(
   { engine, notes, chains }: { engine: CryptoEngine; notes: BlockNotes; chains: Chains },
   { result, verification }: { result: VerifyResult; verification: Verification },
   place: CallPlace,
-): Promise<VerifyResult> {
-  if (!result.ok && !isAfterBudget(result.denial)) return result;
+): Promise<Limited> {
+  if (!result.ok && !isAfterBudget(result.denial)) return { result, singleUse: [] };
   const token = result.ok ? result.token : parsed(verification.input);
-  if (token === undefined) return result;
+  if (token === undefined) return { result, singleUse: [] };
   const ids = result.ok
     ? result.blocks.map(({ revocationId }) => revocationId)
     : revocationIds(engine, token);
   const noted = await notes.read(ids);
-  if (noted === undefined) return result;
-  const { counted, bindings } = noted;
+  if (noted === undefined) return { result, singleUse: [] };
+  const { singleUse } = noted;
+  return { result: limited(result, ids, noted, { verification, chains, place }), singleUse };
+}
+
+function limited(
+  result: VerifyResult,
+  ids: readonly string[],
+  { counted, bindings }: Notes,
+  { verification, chains, place }: { verification: Verification; chains: Chains; place: CallPlace },
+): VerifyResult {
   const misplaced = outOfPlace(bindings, place);
   const inPlace = (allowed: VerifyResult): VerifyResult => {
     return allowed.ok && misplaced !== undefined ? { ok: false, denial: misplaced } : allowed;

@@ -29,19 +29,19 @@ it("the store is asked once for blocks that have something noted, and never for 
   await notes.start();
   expect(await notes.read([A, B])).toBeUndefined();
   expect(of.reads).toBe(1);
-  const binding = { audiences: [], tenants: ["acme"] };
+  const binding = { audiences: [], tenants: ["acme"], singleUse: false };
   await store.write((tx) => notes.bind(tx, B, binding));
   // Given once: what was there stays.
-  await store.write((tx) => notes.bind(tx, B, { audiences: [], tenants: ["other"] }));
-  await store.write((tx) => notes.bind(tx, A, { audiences: [], tenants: [] }));
+  await store.write((tx) => notes.bind(tx, B, { ...binding, tenants: ["other"] }));
+  await store.write((tx) => notes.bind(tx, A, { ...binding, tenants: [] }));
   expect(await notes.read([A])).toBeUndefined();
   for (let n = 0; n < 3; n++) {
-    expect(await notes.read([A, B])).toEqual({ counted: [0, 0], bindings: [binding] });
+    expect(await notes.read([A, B])).toEqual({ counted: [0, 0], bindings: [binding], singleUse: [] });
   }
   expect(of.reads).toBe(2);
   const again = new BlockNotes(store);
   await again.start();
-  expect(await again.read([A, B])).toEqual({ counted: [0, 0], bindings: [binding] });
+  expect(await again.read([A, B])).toEqual({ counted: [0, 0], bindings: [binding], singleUse: [] });
   expect(of.reads).toBe(4);
 });
 
@@ -53,7 +53,7 @@ it("what did not become durable does not count", async () => {
     throw new Error("undone");
   });
   await expect(failing).rejects.toThrow("undone");
-  expect(await notes.read([A])).toEqual({ counted: [0], bindings: [] });
+  expect(await notes.read([A])).toEqual({ counted: [0], bindings: [], singleUse: [] });
 });
 
 it("what is known is what the store says, whatever is reserved, settled and asked at once, with room for few", async () => {

@@ -1,7 +1,7 @@
-import { RevocationSet } from "@depute/dct";
+import { RevocationSet, type VerifiedBlock } from "@depute/dct";
 import type { Store, WriteTx } from "@depute/store";
-import type { Binding } from "./rules/bindings.ts";
-import { bindBlock, readBindings, readNotedBlocks } from "./store/binding-rows.ts";
+import { type Binding, isBinding } from "./rules/bindings.ts";
+import { bindBlock, readBindings, readNotedBlocks, useBlock } from "./store/binding-rows.ts";
 import { readSpend } from "./store/spend-rows.ts";
 
 /** Blocks of which everything noted is kept in memory, at about 300 bytes each unless bound to many places. */
@@ -13,6 +13,8 @@ export interface Notes {
   readonly counted: readonly number[];
   /** Where those of them count that are bound. */
   readonly bindings: readonly Binding[];
+  /** Those of them that count once. */
+  readonly singleUse: readonly string[];
 }
 
 /** What is noted of one block. */
@@ -20,6 +22,9 @@ interface Note {
   readonly counted: number;
   readonly bindings: readonly Binding[];
 }
+
+/** Takes back what was used up together with a block that was used before. */
+class UsedError extends Error {}
 
 /**
  * What the service has noted of blocks beside what they say themselves: what is spent under them, and where they count.
@@ -60,7 +65,7 @@ export class BlockNotes {
 
   /** Binds a block, within the transaction that records it. */
   async bind(tx: WriteTx, revocationId: string, binding: Binding): Promise<void> {
-    if (binding.audiences.length === 0 && binding.tenants.length === 0) return;
+    if (!isBinding(binding)) return;
     this.#noted.add(revocationId);
     await bindBlock(tx, revocationId, binding);
     tx.afterCommit(() => {
@@ -81,7 +86,23 @@ export class BlockNotes {
     return {
       counted: notes.map((note) => note?.counted ?? 0),
       bindings: notes.flatMap((note) => note?.bindings ?? []),
+      singleUse: revocationIds.filter((_, i) => notes[i]?.bindings.some(({ singleUse }) => singleUse)),
     };
+  }
+
+  /** Uses blocks up that count once: all of them, durably, or none where one was used before. */
+  async useUp(blocks: readonly Pick<VerifiedBlock, "revocationId" | "expiresAt">[]): Promise<boolean> {
+    try {
+      await this.#store.write(async (tx) => {
+        for (const { revocationId, expiresAt } of blocks) {
+          if (!(await useBlock(tx, revocationId, expiresAt))) throw new UsedError();
+        }
+      });
+      return true;
+    } catch (thrown) {
+      if (thrown instanceof UsedError) return false;
+      throw thrown;
+    }
   }
 
   async #readSome(ids: readonly string[]): Promise<ReadonlyMap<string, Note>> {

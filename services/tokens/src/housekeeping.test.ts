@@ -95,6 +95,18 @@ describe("old records", () => {
     expect(await rows()).toEqual([0, 0, 0, 0]);
   });
 
+  it("of blocks that were for one use stay long after their end, and then go", async () => {
+    const { clock, store, housekeeping, notes, count } = await start();
+    await notes.useUp([{ revocationId: "A".repeat(43), expiresAt: clock.now() }]);
+    clock.advance(30 * DAY_MS);
+    await housekeeping.tidy();
+    expect(await count("used_blocks")).toBe(1);
+    clock.advance(1);
+    await housekeeping.tidy();
+    expect(await count("used_blocks")).toBe(0);
+    await store.close();
+  });
+
   it("stay for ever where that is set", async () => {
     const { clock, root, housekeeping, record, count } = await start({
       ...{ auditRetentionMs: 0, delegationRetentionMs: 0 },

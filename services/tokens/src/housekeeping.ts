@@ -3,11 +3,14 @@ import { CLOCK_SKEW_MS } from "@depute/dct";
 import type { Logger } from "@depute/service";
 import type { Store, WriteTx } from "@depute/store";
 import { forgetDecisions } from "./store/audit-rows.ts";
+import { forgetUsedBlocks } from "./store/binding-rows.ts";
 import { forgetBlocks } from "./store/block-rows.ts";
 import { forgetDelegations } from "./store/delegation-rows.ts";
 import { pruneRevocations } from "./store/revocation-rows.ts";
 
 const EVERY_MS = 60_000;
+/** Milliseconds that a used block is known after its token is over: in another chain it may be over later. */
+const USED_BLOCKS_MS = 30 * 24 * 60 * 60 * 1000;
 /** Rows of one kind that are removed in one transaction, and transactions in one round. */
 const BATCH = 500;
 const MAX_ROUNDS = 20;
@@ -54,6 +57,7 @@ export class Housekeeping {
     const jobs: ((tx: WriteTx) => Promise<number>)[] = [
       // A block that is over by itself is denied as expired, whatever the log says of it.
       (tx) => pruneRevocations(tx, now - CLOCK_SKEW_MS, BATCH),
+      (tx) => forgetUsedBlocks(tx, now - USED_BLOCKS_MS, BATCH),
     ];
     if (auditRetentionMs > 0) jobs.push((tx) => forgetDecisions(tx, now - auditRetentionMs, BATCH));
     if (delegationRetentionMs > 0) {

@@ -84,14 +84,14 @@ export class Judge {
     const isBehind = state.sequence < minSequence;
     const decided = await chains.decide(input, asked, { now, isBehind });
     const place = { target: request.proof?.target ?? "", tenant: request.tenant };
-    const noted = await withNotes(this.#options, decided, place);
+    const { result: noted, singleUse } = await withNotes(this.#options, decided, place);
     const result = this.#withMore(noted, decided.verification, request.alsoRequested);
     const token = result.ok ? result.token : parsed(input);
     const proof = result.ok
       ? result.proof
       : this.#proofBehind(result.denial, token, input.token, request, now);
-    const used =
-      proof === undefined ? undefined : await proofs.useUp(proof, "token", request.proof?.jwt ?? "");
+    let used = proof === undefined ? undefined : await proofs.useUp(proof, "token", request.proof?.jwt ?? "");
+    if (used === undefined && result.ok && singleUse.length > 0) used = await this.#useUp(result, singleUse);
     const blocks = result.ok ? result.blocks : token === undefined ? [] : blocksOf(engine, token);
     const denial = used ?? (result.ok ? chains.lastLook(result.token, blocks) : result.denial);
     if (denial?.type === "revoked" && token !== undefined) await this.#settle(token, blocks, input, caller);
@@ -114,6 +114,16 @@ export class Judge {
       blocks: toTokenBlocks(blocks),
       revocationSequence,
     });
+  }
+
+  /** Uses those blocks of an allowed token up that count once. */
+  async #useUp(
+    { blocks }: Extract<VerifyResult, { ok: true }>,
+    singleUse: readonly string[],
+  ): Promise<DenialReason | undefined> {
+    const once = blocks.filter(({ revocationId }) => singleUse.includes(revocationId));
+    const isFresh = await this.#options.notes.useUp(once);
+    return isFresh ? undefined : { type: "replayed_proof", detail: "the token is for one use" };
   }
 
   /** Whose key made a holder proof (RFC 9449); uses it up. With a token the proof has to name that token. */

@@ -21,7 +21,9 @@ describe("an address", () => {
 });
 
 describe("a chain's bindings", () => {
-  const bound = (audiences: string[], tenants: string[] = []): Binding => ({ audiences, tenants });
+  const bound = (audiences: string[], tenants: string[] = []): Binding => {
+    return { audiences, tenants, singleUse: false };
+  };
   const [A, B] = ["https://a.example", "https://b.example"];
   const place = { target: "https://a.example/x", tenant: "acme" };
 

@@ -1,10 +1,16 @@
 import type { DenialReason } from "@depute/dct";
 import { normaliseTarget } from "./target.ts";
 
-/** Where a block counts; an empty list for anywhere. */
+/** Where a block counts, an empty list for anywhere; and whether once alone. */
 export interface Binding {
   readonly audiences: readonly string[];
   readonly tenants: readonly string[];
+  readonly singleUse: boolean;
+}
+
+/** Whether a binding holds a block to anything. */
+export function isBinding({ audiences, tenants, singleUse }: Binding): boolean {
+  return audiences.length > 0 || tenants.length > 0 || singleUse;
 }
 
 /** What is known of a call. */

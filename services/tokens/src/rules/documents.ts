@@ -65,5 +65,6 @@ export function toSerialized(token: SerializedDCT | undefined): Serialized {
 
 /** Where a block counts; anywhere without a binding. */
 export function bindingOf(binding: TokenBinding | undefined): Binding {
-  return { audiences: binding?.audiences ?? [], tenants: binding?.tenants ?? [] };
+  const { audiences = [], tenants = [], singleUse = false } = binding ?? {};
+  return { audiences, tenants, singleUse };
 }

@@ -4,22 +4,45 @@ import type { Binding } from "../rules/bindings.ts";
 /** Binds a block, once: what it was bound to before stays. */
 export async function bindBlock(tx: WriteTx, revocationId: string, binding: Binding): Promise<void> {
   await tx.run(
-    `INSERT INTO block_bindings (revocation_id, audiences, tenants) VALUES (?, ?, ?)
+    `INSERT INTO block_bindings (revocation_id, audiences, tenants, single_use) VALUES (?, ?, ?, ?)
      ON CONFLICT (revocation_id) DO NOTHING`,
-    [revocationId, JSON.stringify(binding.audiences), JSON.stringify(binding.tenants)],
+    [
+      ...[revocationId, JSON.stringify(binding.audiences), JSON.stringify(binding.tenants)],
+      binding.singleUse ? 1 : 0,
+    ],
   );
 }
 
 /** The bindings of those of these blocks that have one. */
 export async function readBindings(tx: ReadTx, revocationIds: readonly string[]): Promise<Binding[]> {
-  const rows = await tx.all<{ audiences: string; tenants: string }>(
-    `SELECT audiences, tenants FROM block_bindings WHERE revocation_id IN (${revocationIds.map(() => "?").join(", ")})`,
+  const rows = await tx.all<{ audiences: string; tenants: string; single_use: number }>(
+    `SELECT audiences, tenants, single_use FROM block_bindings WHERE revocation_id IN (${revocationIds.map(() => "?").join(", ")})`,
     revocationIds,
   );
-  return rows.map(({ audiences, tenants }) => ({
+  return rows.map(({ audiences, tenants, single_use }) => ({
     audiences: JSON.parse(audiences),
     tenants: JSON.parse(tenants),
+    singleUse: single_use === 1,
   }));
+}
+
+/** Notes that a block for one use is used; false when it was before. */
+export async function useBlock(tx: WriteTx, revocationId: string, expireTime: number): Promise<boolean> {
+  const { changes } = await tx.run(
+    "INSERT INTO used_blocks (revocation_id, expire_ms) VALUES (?, ?) ON CONFLICT (revocation_id) DO NOTHING",
+    [revocationId, expireTime],
+  );
+  return changes === 1;
+}
+
+/** Forgets some of the used blocks that were over by themselves before a time; how many. */
+export async function forgetUsedBlocks(tx: WriteTx, before: number, limit: number): Promise<number> {
+  const { changes } = await tx.run(
+    `DELETE FROM used_blocks WHERE revocation_id IN
+       (SELECT revocation_id FROM used_blocks WHERE expire_ms < ? ORDER BY expire_ms LIMIT ?)`,
+    [before, limit],
+  );
+  return changes;
 }
 
 /** The ids of all blocks that have a binding, or under which something was spent or is held. */

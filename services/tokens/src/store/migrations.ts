@@ -255,4 +255,16 @@ export const migrations: readonly Migration[] = [
       );
       INSERT INTO proof_horizon (id, horizon_ms) VALUES (1, 0)`,
   },
+  {
+    id: 10,
+    name: "blocks for one use",
+    sql: `
+      ALTER TABLE block_bindings ADD COLUMN single_use BIGINT NOT NULL DEFAULT 0;
+
+      CREATE TABLE used_blocks (         -- blocks for one use that were used
+        revocation_id TEXT NOT NULL PRIMARY KEY,
+        expire_ms BIGINT NOT NULL        -- when the token of that use is over; its block is at the latest
+      );
+      CREATE INDEX used_blocks_by_expiry ON used_blocks (expire_ms)`,
+  },
 ];
