@@ -17,6 +17,7 @@ import { defineService, planRules } from "@depute/service";
 import { openStore } from "@depute/store";
 import { Checker } from "./checker/checker.ts";
 import { ContractBook } from "./contract-book.ts";
+import { EvidenceFetcher } from "./evidence-fetcher.ts";
 import { attestationService } from "./handlers/attestation-service.ts";
 import { contractService } from "./handlers/contract-service.ts";
 import { logService } from "./handlers/log-service.ts";
@@ -108,6 +109,7 @@ export const verifier = defineService({
       timers,
       onError,
     });
+    const evidence = new EvidenceFetcher({ hosts: values.verifierEvidenceHosts, timers, logger: log });
     const state: Verifier = {
       store,
       contracts: new ContractBook(store),
@@ -124,6 +126,7 @@ export const verifier = defineService({
       keypair,
       log: transparency,
       tokens: createClient(TokenService, deps.connect("tokens")),
+      evidence,
       spend: createClient(SpendService, deps.connect("tokens")),
       delegations,
       trust,
@@ -145,6 +148,7 @@ export const verifier = defineService({
         await follower.close();
         await trust.close();
         await checker.close();
+        evidence.close();
         await store.close();
       },
     };

@@ -51,6 +51,14 @@ export const settings = defineSettings({
     help: "hosts (name or name:port) that the verifier may send requests to",
     group: GROUP,
   },
+  verifierEvidenceHosts: {
+    type: "list",
+    default: [],
+    help:
+      "hosts from which artifacts are fetched and compared with their digests, as host or host:port, with private: before " +
+      "names of private addresses; empty: nothing is fetched",
+    group: GROUP,
+  },
   verifierJudgeTimeout: {
     type: "duration",
     default: "60s",

@@ -10,6 +10,7 @@ import type { Authority, Logger } from "@depute/service";
 import type { Store } from "@depute/store";
 import type { Checker } from "./checker/checker.ts";
 import type { ContractBook } from "./contract-book.ts";
+import type { EvidenceFetcher } from "./evidence-fetcher.ts";
 import type { Judge } from "./judge/judge.ts";
 import type { Reviews } from "./reviews.ts";
 import type { Known } from "./rules/spec-validation.ts";
@@ -36,6 +37,8 @@ export interface Verifier {
   readonly reviewers: readonly string[];
   /** How long human_review waits unless the contract says, in milliseconds. */
   readonly reviewTimeoutMs: number;
+  /** Reads evidence that lies elsewhere, where that is allowed. */
+  readonly evidence: Pick<EvidenceFetcher, "digests">;
   /** Tells the registry what came of work. */
   readonly trust: Pick<TrustFeeder, "wake">;
   readonly bus: Bus;

@@ -1,3 +1,5 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { ArtifactType } from "@depute/contracts/agenta/delegation/v0/common_pb";
 import { VerificationMode } from "@depute/contracts/agenta/delegation/v0/offer_pb";
@@ -12,7 +14,7 @@ import {
 } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { documentDigest } from "@depute/dct/transparency";
 import { encode } from "@depute/wire";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { engine, worker } from "../testing/contracts.ts";
 import { as, type Platform, refusal, startPlatform, value } from "../testing/platform.ts";
 
@@ -222,4 +224,56 @@ test("a result's content hash is recomputed and compared", async () => {
   });
   const other = { result: value({ b: 2, a: [null] }), resultHash: hash };
   expect((await platform.results.checkResultHash(other)).matches).toBe(false);
+});
+
+describe("evidence that lies elsewhere", () => {
+  const server = createServer((request, response) => {
+    asked.push(request.url ?? "");
+    if (request.url === "/hello") response.end("hello");
+    else if (request.url === "/away") response.writeHead(302, { location: "/hello" }).end();
+    else if (request.url === "/long") response.end(Buffer.alloc(17 * 1024 * 1024));
+    else response.writeHead(404).end();
+  });
+  const asked: string[] = [];
+  let open: Platform;
+  let origin: string;
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    origin = `http://${host}`;
+    open = await startPlatform(["--verifier-evidence-hosts", host]);
+  });
+  afterAll(async () => {
+    await open.stop();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const check = async (of: Platform, uri: string, digest = HELLO) => {
+    const { artifacts } = await of.results.checkArtifacts({ artifacts: [{ ...PAYLOAD, uri, digest }] });
+    return artifacts[0]?.verdict;
+  };
+
+  test("is not fetched unless its host is allowed", async () => {
+    expect(await check(platform, `${origin}/hello`)).toBe(ArtifactVerdict.NOT_CHECKED);
+    expect(await check(open, "https://example.com/hello")).toBe(ArtifactVerdict.NOT_CHECKED);
+    expect(await check(open, "ftp://127.0.0.1/hello")).toBe(ArtifactVerdict.NOT_CHECKED);
+    expect(asked).toEqual([]);
+  });
+
+  test.each([
+    ["/hello", HELLO, ArtifactVerdict.MATCHES],
+    ["/hello", `sha256:${"0".repeat(64)}`, ArtifactVerdict.DIFFERS],
+    ["/none", HELLO, ArtifactVerdict.MISSING],
+    ["/away", HELLO, ArtifactVerdict.MISSING],
+    ["/long", HELLO, ArtifactVerdict.MISSING],
+  ])("at %s is compared with %.12s", async (path, digest, verdict) => {
+    expect(await check(open, `${origin}${path}`, digest)).toBe(verdict);
+  });
+
+  test("bears a pass or does not", async () => {
+    const at = (path: string) => submission({ artifacts: [{ ...PAYLOAD, uri: `${origin}${path}` }] });
+    await open.results.submitVerificationResult(at("/hello"));
+    const refused = await refusal(open.results.submitVerificationResult(at("/none")));
+    expect(refused).toMatchObject({ reason: "EVIDENCE_INSUFFICIENT" });
+  });
 });

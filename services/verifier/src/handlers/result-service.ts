@@ -17,6 +17,7 @@ import {
 } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { CanonicalError, canonicalJson, DeputeError, ErrorReason, invalid, toTimestamp } from "@depute/core";
 import { decode, encode, WireEncodeError } from "@depute/wire";
+import { createBreath } from "../breath.ts";
 import type { By } from "../checker/checker.ts";
 import { needText } from "../json-value.ts";
 import { byOf } from "../judging.ts";
@@ -54,17 +55,29 @@ const VERDICTS: Record<ArtifactVerdict, Verdict> = {
 export function resultService(verifier: Verifier): ServiceImpl<typeof ResultService> {
   const { store, engine, clock, authority, log, checker } = verifier;
 
-  async function judged(pieces: readonly { piece: EvidencePiece; field: string }[]): Promise<JudgedPiece[]> {
+  async function judged(
+    pieces: readonly { piece: EvidencePiece; field: string }[],
+    signal: AbortSignal,
+  ): Promise<JudgedPiece[]> {
     const digests = storedDigests(pieces.map(({ piece }) => piece));
     const stored = await store.read(async (tx) => {
       const found = new Set<string>();
       for (const digest of digests) if (await hasArtifact(tx, digest)) found.add(digest);
       return found;
     });
-    return pieces.map(({ piece, field }) => {
-      const verdict = judgeArtifact(engine.sha256, piece, (digest) => stored.has(digest), field);
-      return { ...piece, verdict };
-    });
+    const fetched = await verifier.evidence.digests(
+      pieces.map(({ piece }) => piece.uri),
+      signal,
+    );
+    const breathe = createBreath();
+    const verdicts: JudgedPiece[] = [];
+    for (const { piece, field } of pieces) {
+      const isStored = (digest: string) => stored.has(digest);
+      const verdict = judgeArtifact(engine.sha256, piece, isStored, (uri) => fetched.get(uri), field);
+      verdicts.push({ ...piece, verdict });
+      await breathe();
+    }
+    return verdicts;
   }
 
   async function hashOf(text: string, by: By): Promise<string> {
@@ -110,7 +123,10 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
 
     async checkArtifacts({ artifacts }: CheckArtifactsRequest, context: HandlerContext) {
       await authority.identify(context);
-      const pieces = await judged(artifacts.map((piece, i) => ({ piece, field: `artifacts[${i}]` })));
+      const pieces = await judged(
+        artifacts.map((piece, i) => ({ piece, field: `artifacts[${i}]` })),
+        context.signal,
+      );
       return { artifacts: pieces.map(toChecked) };
     },
 
@@ -126,10 +142,13 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
       if (result?.verifierAgent === undefined) throw invalid("result", "is needed");
       if (agreed?.seller === undefined || agreed.buyer === undefined) throw invalid("terms", "are needed");
       const terms: Terms = { ...agreed, seller: agreed.seller, buyer: agreed.buyer };
-      const pieces = await judged([
-        ...request.artifacts.map((piece, i) => ({ piece, field: `artifacts[${i}]` })),
-        ...(result.evidence?.values ?? []).map((piece, i) => ({ piece, field: `result.evidence[${i}]` })),
-      ]);
+      const pieces = await judged(
+        [
+          ...request.artifacts.map((piece, i) => ({ piece, field: `artifacts[${i}]` })),
+          ...(result.evidence?.values ?? []).map((piece, i) => ({ piece, field: `result.evidence[${i}]` })),
+        ],
+        context.signal,
+      );
       const document = toDocument(result);
       const body = toJson(SubmitVerificationResultRequestSchema, request);
       const digest = resultHash(engine.sha256, body);

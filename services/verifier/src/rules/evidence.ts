@@ -35,12 +35,15 @@ export interface Terms {
  * What a piece of evidence is worth.
  *
  * @param isStored whether bytes with a digest are stored here
+ * @param fetched the digest of what was fetched from an address; empty when there was nothing, undefined when it was not
+ * asked
  * @throws DeputeError INVALID_REQUEST for a digest in a form that Depute does not check
  */
 export function judgeArtifact(
   sha256: (data: Uint8Array) => Uint8Array,
   { uri, digest }: EvidencePiece,
   isStored: (digest: string) => boolean,
+  fetched: (uri: string) => string | undefined,
   field: string,
 ): ArtifactVerdict {
   if (digest !== undefined && !/^sha256:[0-9a-f]{64}$/.test(digest)) {
@@ -57,7 +60,10 @@ export function judgeArtifact(
     if (!isStored(named)) return "missing";
     return digest === undefined || digest === named ? "matches" : "differs";
   }
-  return "not_checked";
+  const found = fetched(uri);
+  if (found === undefined) return "not_checked";
+  if (found === "") return "missing";
+  return digest === undefined || found === digest ? "matches" : "differs";
 }
 
 /** The digests of artifacts that evidence says are stored here. */
