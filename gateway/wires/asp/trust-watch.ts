@@ -30,9 +30,11 @@ export class TrustWatch {
   /** Notes what is known of agents now. What the registry cannot say is not told of later. */
   async note(agentIds: readonly string[], signal: AbortSignal): Promise<void> {
     const unknown = agentIds.filter((agentId) => !this.#known.has(agentId));
-    for (const agentId of unknown) {
-      const trust = await this.#read(agentId, signal).catch(() => undefined);
-      if (trust !== undefined) this.#known.set(agentId, trust);
+    const found = await Promise.all(
+      unknown.map((agentId) => this.#read(agentId, signal).catch(() => undefined)),
+    );
+    for (const [index, trust] of found.entries()) {
+      if (trust !== undefined) this.#known.set(unknown[index] ?? "", trust);
     }
   }
 

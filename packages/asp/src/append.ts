@@ -8,7 +8,7 @@ import { requireConformance } from "./conformance.ts";
 import type { AppendContext } from "./context.ts";
 import { applyEffects, type Move, recipientOf } from "./effects.ts";
 import { type Digest, digestOf, verifyDigest } from "./integrity.ts";
-import { MAX_CLOCK_SKEW_MS, MAX_MESSAGE_BYTES, MAX_MESSAGES } from "./limits.ts";
+import { MAX_CLOCK_SKEW_MS, MAX_MESSAGE_BYTES, MAX_MESSAGES, MAX_SESSION_BYTES } from "./limits.ts";
 import { addParty } from "./parties.ts";
 import { checkProof, type Proven } from "./proof.ts";
 import { type Refusal, Refused } from "./refusal.ts";
@@ -60,9 +60,14 @@ function appended(
   if (sender === undefined || sender.presence === "left" || sender.closed) {
     throw new Refused("not_a_participant", "the sender takes no part in this session");
   }
-  checkIntegrity(envelope, sender, context);
+  const { size } = checkIntegrity(envelope, sender, context);
   if (isTerminal(session.state)) throw new Refused("session_ended", "the session has ended");
   checkPlace(known, envelope, sender, context);
+  // A session that was stored before they were counted has none.
+  const byteCount = (session.byteCount ?? 0) + size;
+  if (byteCount > MAX_SESSION_BYTES) {
+    throw new Refused("limit_exceeded", `more than ${MAX_SESSION_BYTES} bytes in the session`);
+  }
   const { proof, engine, nowMs } = context;
   const proven = proof && checkProof(engine, stated.dpopProof, sender, proof, nowMs);
   checkTrust(session.state, stated, sender);
@@ -76,6 +81,7 @@ function appended(
       ...after,
       lastHash: envelope.integrity?.hash ?? "",
       messageCount: session.messageCount + 1,
+      byteCount,
       updateMs: nowMs,
     },
     ...(proven === undefined ? {} : { proven }),
@@ -126,7 +132,7 @@ function withSender(
   });
 }
 
-function checkIntegrity(envelope: Envelope, { key }: Party, { engine }: AppendContext): void {
+function checkIntegrity(envelope: Envelope, { key }: Party, { engine }: AppendContext): Digest {
   const { integrity } = envelope;
   const publicKey = decodeBase64Url(key);
   if (integrity === undefined || publicKey === undefined)
@@ -144,6 +150,7 @@ function checkIntegrity(envelope: Envelope, { key }: Party, { engine }: AppendCo
   if (!verifyDigest(engine, digest, integrity.signature, publicKey)) {
     throw new Refused("bad_signature", "signature is not the sender's");
   }
+  return digest;
 }
 
 /** The place in the session, and in what its sender has sent. */

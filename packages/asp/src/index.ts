@@ -69,6 +69,7 @@ export {
   type TranscriptFault,
   type TranscriptVerdict,
   type VerifyOptions,
+  verifySteps,
   verifyTranscript,
 } from "./transcript.ts";
 export { viewOf } from "./view.ts";

@@ -6,6 +6,8 @@ export const MAX_PARTIES = 16;
 export const MAX_MESSAGES = 10_000;
 /** Bytes of a message in its canonical form. */
 export const MAX_MESSAGE_BYTES = 262_144;
+/** Bytes of all messages of a session, in their canonical forms: a transcript has to fit into memory. */
+export const MAX_SESSION_BYTES = 33_554_432;
 /** Objects that a session ever opens: proposals, commitments, delegations, questions, escalations. */
 export const MAX_OBJECTS = 1_000;
 /** Objects that are open at once. */

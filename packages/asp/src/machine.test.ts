@@ -10,6 +10,7 @@ import {
   MAX_COUNTER_ROUNDS,
   MAX_DELEGATION_DEPTH,
   MAX_OPEN_OBJECTS,
+  MAX_SESSION_BYTES,
 } from "./limits.ts";
 import { isRetryable } from "./refusal.ts";
 import { objectOf, partyOf } from "./session.ts";
@@ -170,6 +171,17 @@ describe("proposals", () => {
     for (let count = 1; count < MAX_OPEN_OBJECTS; count++) stage.say(ALPHA, "PROPOSE", proposal(`p${count}`));
     expect(stage.refusal(ALPHA, "PROPOSE", proposal("more"))).toBe("limit_exceeded");
   });
+});
+
+test("a session is bounded in all that is said", () => {
+  stage.converse();
+  const before = stage.session.byteCount;
+  stage.say(ALPHA, "OBSERVE", {});
+  const size = stage.session.byteCount - before;
+  expect(size).toBeGreaterThan(400);
+  stage.session = { ...stage.session, byteCount: MAX_SESSION_BYTES - size };
+  stage.say(ALPHA, "OBSERVE", {});
+  expect(stage.refusal(ALPHA, "OBSERVE", {})).toBe("limit_exceeded");
 });
 
 describe("commitments", () => {

@@ -131,6 +131,8 @@ export interface Session {
   readonly ratings: readonly PeerRating[];
   readonly lastHash: string;
   readonly messageCount: number;
+  /** Bytes of all messages, in their canonical forms. */
+  readonly byteCount: number;
   readonly createMs: number;
   readonly updateMs: number;
   /** When the session ends at the latest. */
@@ -170,6 +172,7 @@ export function idleSession(sessionId: string, nowMs: number): Session {
     ratings: [],
     lastHash: FIRST_PREVIOUS_HASH,
     messageCount: 0,
+    byteCount: 0,
     createMs: nowMs,
     updateMs: nowMs,
     expireMs: Number.MAX_SAFE_INTEGER,

@@ -88,10 +88,19 @@ export interface VerifyOptions {
  * right and transition. It asks nobody and keeps nothing, and throws nothing for whatever transcript of the contract's
  * form.
  */
-export function verifyTranscript(
+export function verifyTranscript(transcript: Transcript, options: VerifyOptions): TranscriptVerdict {
+  const steps = verifySteps(transcript, options);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** The same in steps, one a message, for who has other things to do meanwhile. */
+export function* verifySteps(
   transcript: Transcript,
   { engine, keyOf, strictIds }: VerifyOptions,
-): TranscriptVerdict {
+): Generator<void, TranscriptVerdict, void> {
   const firstMs = parseTime(transcript.messages[0]?.receivedAt ?? transcript.exportedAt) ?? 0;
   let session = idleSession(transcript.sessionId, firstMs);
   const fault = (code: RefusalCode | TranscriptFault, detail: string, ordinal = 0): TranscriptVerdict => ({
@@ -136,6 +145,7 @@ export function verifyTranscript(
     if (!result.ok) return fault(result.refusal.code, result.refusal.detail, ordinal);
     seen.add(envelope.messageId);
     states.push(session.state);
+    yield;
   }
   const exportMs = parseTime(transcript.exportedAt);
   if (exportMs === undefined || exportMs < beforeMs) {

@@ -1,8 +1,20 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { isTerminal, objectOf, recipientOf, type Session, verifyTranscript, viewOf } from "@depute/asp";
+import {
+  isTerminal,
+  objectOf,
+  recipientOf,
+  type Session,
+  type TranscriptVerdict,
+  verifySteps,
+  viewOf,
+} from "@depute/asp";
 import { type Envelope, Performative } from "@depute/contracts/asp/v0/envelope_pb";
-import { type TranscriptEntry, TranscriptEntrySchema } from "@depute/contracts/asp/v0/transcript_pb";
+import {
+  type Transcript,
+  type TranscriptEntry,
+  TranscriptEntrySchema,
+} from "@depute/contracts/asp/v0/transcript_pb";
 import type { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import {
   type Clock,
@@ -210,7 +222,7 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
 
     async verifyTranscript({ transcript }, context) {
       await callers.identify(context, async () => []);
-      const verdict = verifyTranscript(required(transcript, "transcript"), { engine: nativeEngine });
+      const verdict = await verified(required(transcript, "transcript"));
       const { state } = verdict.session;
       if (verdict.ok) return { valid: true, state };
       const { code, detail, ordinal } = verdict;
@@ -277,6 +289,18 @@ const LEAVING: ReadonlySet<Performative | undefined> = new Set([
   Performative.REJECT,
   Performative.CLOSE,
 ]);
+
+/** Messages that are verified before others' calls have their turn. */
+const VERIFY_BATCH = 50;
+
+async function verified(transcript: Transcript): Promise<TranscriptVerdict> {
+  const steps = verifySteps(transcript, { engine: nativeEngine });
+  for (let count = 1; ; count++) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    if (count % VERIFY_BATCH === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+}
 
 function requireSpeaker(identity: Identity, principal: string | undefined, agentId: string): void {
   if (principal === undefined) throw agentNotFound(agentId);
