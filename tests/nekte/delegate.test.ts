@@ -1,0 +1,218 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { describe, expect, test } from "vitest";
+import { call, error, introduce, json, notification, result, startPlatform } from "../gateway/platform.ts";
+import { CONTEXT, dataOf, frames, Scene, work } from "./scene.ts";
+
+const scene = new Scene();
+const { countTasks, held, nekte, status } = scene;
+
+describe("nekte.delegate", () => {
+  test("streams the task's events, byte for byte", async () => {
+    const params = work("Analyze sentiment of 3 reviews");
+    const response = await nekte("nekte.delegate", params, "/nekte/nlp-worker");
+    expect(response.status).toBe(200);
+    expect(response.headers.get("cache-control")).toBe("no-cache");
+    expect(response.headers.get("x-accel-buffering")).toBe("no");
+    const { id } = params.task;
+    const text = (await response.text()).replace(/"ms":\d+/, '"ms":1');
+    expect(text).toBe(
+      `id: 2\nevent: status_change\ndata: {"task_id":"${id}","from":"pending","to":"accepted"}\n\n` +
+        `id: 3\nevent: status_change\ndata: {"task_id":"${id}","from":"accepted","to":"running"}\n\n` +
+        `id: 4\nevent: progress\ndata: {"processed":1,"total":2,"message":"half"}\n\n` +
+        `id: 5\nevent: partial\ndata: {"out":{"so":"far"},"resolved_level":"compact"}\n\n` +
+        `id: 6\nevent: complete\ndata: {"task_id":"${id}","out":{"minimal":"done","compact":{"got":{"reviews":3}}},` +
+        `"meta":{"ms":1,"tokens_used":6},"status":"completed"}\n\n`,
+    );
+    const task = await scene.platform.clients.tasks.getTask({ name: { case: "externalId", value: id } });
+    expect(task.task).toMatchObject({
+      agentId: "nlp-worker",
+      capabilityId: "",
+      description: "Analyze sentiment of 3 reviews",
+      limits: { total: { seconds: 20n } },
+      status: TaskStatus.COMPLETED,
+    });
+  });
+
+  test("losing the stream does not stop the task; Last-Event-ID brings the rest", async () => {
+    const params = work("wait");
+    const { id } = params.task;
+    const leaving = new AbortController();
+    const first = await fetch(`${scene.platform.url}/nekte/nlp-worker`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(call("nekte.delegate", params)),
+      signal: leaving.signal,
+    });
+    await frames(first, "event: partial");
+    leaving.abort();
+    expect(await status(id)).toMatchObject({ status: "running", progress: { processed: 1, total: 2 } });
+    const again = await scene.platform.post("/nekte/nlp-worker", call("nekte.delegate", params), {
+      "last-event-id": "4",
+    });
+    held.get(id)?.();
+    const rest = await frames(again);
+    expect(rest.map((frame) => frame.split("\n", 2))).toEqual([
+      ["id: 5", "event: partial"],
+      ["id: 6", "event: complete"],
+    ]);
+    const all = await frames(await nekte("nekte.delegate", params, "/nekte/nlp-worker"));
+    expect(all.slice(-2)).toEqual(rest);
+    const beyond = await scene.platform.post("/nekte/nlp-worker", call("nekte.delegate", params), {
+      "last-event-id": "6",
+    });
+    expect(await frames(beyond)).toEqual([]);
+  });
+
+  test("the same id with another body is refused, before any stream", async () => {
+    const params = work();
+    await frames(await nekte("nekte.delegate", params, "/nekte/nlp-worker"));
+    const other = { ...params, task: { ...params.task, desc: "something else" } };
+    expect(await error(nekte("nekte.delegate", other, "/nekte/nlp-worker"))).toMatchObject({
+      code: -32602,
+      data: { reason: "TASK_ID_TAKEN" },
+    });
+  });
+
+  test("a refusal is an event for who says that it reads events", async () => {
+    const params = work();
+    const post = (body: object, accept: string) =>
+      scene.platform.post("/nekte/nlp-worker", call("nekte.delegate", body), { accept });
+    const stream = "application/json, text/event-stream;q=0.9";
+    await frames(await post(params, stream));
+    const other = { ...params, task: { ...params.task, desc: "something else" } };
+    const { id } = params.task;
+    expect(await frames(await post(other, stream))).toEqual([
+      `event: error\ndata: {"task_id":"${id}","code":-32602,"message":"the external id is that of another task"}`,
+    ]);
+    expect((await frames(await post({ task: { id } }, "text/event-stream")))[0]).toContain('"code":-32602');
+    expect(await error(post(other, "application/json"))).toMatchObject({ code: -32602 });
+  });
+
+  test("out of time ends with the family's code", async () => {
+    const stream = await frames(
+      await nekte("nekte.delegate", work("wait", { timeout_ms: 300 }), "/nekte/nlp-worker"),
+    );
+    expect(stream.at(-1)).toMatch(/event: error\ndata: \{"task_id":"task-\d+","code":-32006,/);
+  });
+
+  test("as a notification is done without anybody who watches", async () => {
+    const params = work();
+    const response = await scene.platform.post("/nekte/nlp-worker", notification("nekte.delegate", params));
+    expect(response.status).toBe(204);
+    const { task } = await scene.platform.clients.tasks.getTask({
+      name: { case: "externalId", value: params.task.id },
+    });
+    for await (const _ of scene.platform.clients.tasks.watchTask({ taskId: task?.id ?? "" }));
+    expect(await status(params.task.id)).toMatchObject({ status: "completed" });
+  });
+
+  test("a context with a scope is for capabilities, and free work is none", async () => {
+    const params = work();
+    const scoped = { ...params, context: { ...params.context, scope: ["sentiment"] } };
+    const before = await countTasks();
+    expect(await error(nekte("nekte.delegate", scoped, "/nekte/nlp-worker"))).toMatchObject({
+      code: -32005,
+      message: "CONTEXT_PERMISSION_DENIED",
+    });
+    expect(await countTasks()).toBe(before);
+  });
+
+  test.each([true, false])("a context is the input only where it may be persisted (%s)", async (persist) => {
+    const params = work();
+    const permissions = { ...CONTEXT.permissions, persist };
+    const context = { ...params.context, permissions };
+    const stream = await frames(await nekte("nekte.delegate", { ...params, context }, "/nekte/nlp-worker"));
+    expect(stream.at(-1)).toContain('"compact":{"got":{"reviews":3}}');
+    const { task } = await scene.platform.clients.tasks.getTask({
+      name: { case: "externalId", value: params.task.id },
+    });
+    expect(task?.input !== undefined).toBe(persist);
+  });
+
+  test("a context that may not be persisted never reaches the disk", async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), "depute-context-"));
+    const other = await startPlatform(["--data-dir", dataDir]);
+    try {
+      await introduce(other, "helper");
+      other.work("helper", async (_, { contexts }) => ({ output: { length: dataOf(contexts).note.length } }));
+      const params = { ...work("count it"), context: { ...CONTEXT, data: { note: "between us" } } };
+      const stream = await frames(await other.post("/nekte/helper", call("nekte.delegate", params)));
+      expect(stream.at(-1)).toContain('"compact":{"length":10}');
+      const written = readdirSync(dataDir, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map(({ parentPath, name }) => readFileSync(join(parentPath, name), "latin1"))
+        .join("");
+      expect(written).toContain("count it");
+      expect(written).not.toContain("between us");
+    } finally {
+      await other.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+
+  test("is taken up again after its context is gone", async () => {
+    const params = work("wait");
+    const { id } = params.task;
+    const context = { ...params.context, id: `context of ${id}`, ttl_s: 1 };
+    const post = (headers?: Record<string, string>) =>
+      scene.platform.post("/nekte/nlp-worker", call("nekte.delegate", { ...params, context }), headers);
+    await frames(await post(), "event: partial");
+    const request = call("nekte.context", { action: "request", envelope: { id: context.id } });
+    while ((await json(scene.platform.post("/nekte", request))).result?.status !== "not_found");
+    const other = { ...params, task: { ...params.task, desc: "other" }, context };
+    expect(
+      await error(scene.platform.post("/nekte/nlp-worker", call("nekte.delegate", other))),
+    ).toMatchObject({
+      code: -32602,
+      data: { reason: "TASK_ID_TAKEN" },
+    });
+    const again = frames(await post({ "last-event-id": "4" }));
+    held.get(id)?.();
+    expect((await again).map((frame) => frame.split("\n", 2))).toEqual([
+      ["id: 5", "event: partial"],
+      ["id: 6", "event: complete"],
+    ]);
+  });
+
+  test("that named a context is taken up again after the context was taken back", async () => {
+    const shared = { ...CONTEXT, id: "taken-back", data: { shared: true } };
+    await result(nekte("nekte.context", { envelope: shared }));
+    const context = { ...CONTEXT, id: shared.id, data: null, compression: "reference" };
+    const params = { ...work(), context };
+    const post = (body: object, headers?: Record<string, string>) =>
+      scene.platform.post("/nekte/nlp-worker", call("nekte.delegate", body), headers);
+    const all = await frames(await post(params));
+    await result(nekte("nekte.context", { action: "revoke", envelope: { id: shared.id } }));
+    expect(await frames(await post(params, { "last-event-id": "5" }))).toEqual(all.slice(-1));
+    expect(await error(post(params))).toMatchObject({ code: -32004 });
+    const other = { ...params, task: { ...params.task, desc: "other" } };
+    expect(await error(post(other, { "last-event-id": "5" }))).toMatchObject({ code: -32004 });
+    const none = { ...params, task: { ...params.task, id: "never" } };
+    expect(await error(post(none, { "last-event-id": "5" }))).toMatchObject({ code: -32004 });
+  });
+
+  test("names a context that was shared before", async () => {
+    const shared = { data: { shared: true }, ...CONTEXT, id: "mine" };
+    await result(nekte("nekte.context", { envelope: shared }));
+    for (const data of [null, {}]) {
+      const context = { ...CONTEXT, id: "mine", data, compression: "reference" };
+      const params = { ...work(), context };
+      const stream = await frames(await nekte("nekte.delegate", params, "/nekte/nlp-worker"));
+      expect(stream.at(-1)).toContain('"compact":{"got":{"shared":true}}');
+    }
+    const none = { ...work(), context: { ...CONTEXT, id: "none", data: null, compression: "reference" } };
+    expect(await error(nekte("nekte.delegate", none, "/nekte/nlp-worker"))).toMatchObject({
+      code: -32053,
+      data: { reason: "CONTEXT_NOT_FOUND" },
+    });
+  });
+
+  test("at /nekte needs an agent of the settings", async () => {
+    const refused = await error(nekte("nekte.delegate", work()));
+    expect(refused).toMatchObject({ code: -32053, data: { reason: "AGENT_NOT_FOUND" } });
+    expect(refused.data.detail).toContain("DEPUTE_NEKTE_DEFAULT_AGENT");
+  });
+});

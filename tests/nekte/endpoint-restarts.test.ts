@@ -1,0 +1,149 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { connectTo } from "@depute/client";
+import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { startPlatformProcess } from "@depute/example-sentiment/processes";
+import { describe, expect, test } from "vitest";
+import { startPlatform, value } from "../gateway/platform.ts";
+import { EndpointScene, FLAGS, kinds, lastOf, register, until } from "./endpoint-scene.ts";
+import { serveHttp, TextAgent } from "./text-server.ts";
+
+const scene = new EndpointScene();
+
+describe("the platform", () => {
+  test("takes up what goes on at endpoints after it was away", async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), "depute-endpoints-"));
+    const agent = new TextAgent({ numbered: true });
+    const server = await serveHttp(agent);
+    let goOn = () => {};
+    agent.script = async (_, tell) => {
+      tell.progress(1, 2);
+      await new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+      tell.progress(2, 2);
+      tell.complete({ full: { done: true } });
+    };
+    const first = await startPlatform([...FLAGS, "--data-dir", dataDir]);
+    try {
+      const agentId = await register(server.endpoint, first);
+      const draft = { agentId, description: "x", externalId: "outlives" };
+      await first.clients.tasks.createTask({ requestId: "1", draft });
+      const name = { case: "externalId", value: "outlives" } as const;
+      await until(async () => (await first.clients.tasks.getTask({ name })).task?.progress?.processed === 1);
+      await first.stop();
+      const second = await startPlatform([...FLAGS, "--data-dir", dataDir]);
+      try {
+        await until(() => agent.of("nekte.delegate").length === 2);
+        goOn();
+        const { task } = await second.clients.tasks.getTask({ name });
+        const events: TaskEvent[] = [];
+        for await (const { event } of second.clients.tasks.watchTask({ taskId: task?.id ?? "" })) {
+          if (event !== undefined) events.push(event);
+        }
+        const told = kinds(events).filter((kind) => kind === "progress" || kind === "completed");
+        expect(told).toEqual(["progress", "progress", "completed"]);
+        expect(agent.of("nekte.task.status").length).toBeGreaterThan(0);
+        // One piece of work there, however often it was taken up.
+        expect(agent.tasks.size).toBe(1);
+      } finally {
+        await second.stop();
+      }
+    } finally {
+      await server.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+
+  test("takes them up after it was killed, too, under the same lease", async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), "depute-endpoints-"));
+    const agent = new TextAgent({ numbered: true });
+    const server = await serveHttp(agent);
+    let goOn = () => {};
+    agent.script = async (_, tell) => {
+      tell.progress(1, 2);
+      await new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+      tell.complete({ full: { done: true } });
+    };
+    const args = ["start", ...FLAGS, "--data-dir", dataDir, "--log-level", "fatal", "--gateway-port", "0"];
+    const start = async () => {
+      const helper = await startPlatformProcess(args);
+      return { helper, clients: connectTo(helper.about) };
+    };
+    const first = await start();
+    try {
+      const agentId = await register(server.endpoint, first);
+      const draft = { agentId, description: "x", externalId: "outlives" };
+      const { task } = await first.clients.tasks.createTask({ requestId: "1", draft });
+      const name = { case: "id", value: task?.id ?? "" } as const;
+      await until(async () => (await first.clients.tasks.getTask({ name })).task?.progress?.processed === 1);
+      await first.helper.stop("SIGKILL");
+      const second = await start();
+      try {
+        await until(() => agent.of("nekte.delegate").length === 2);
+        goOn();
+        const events: TaskEvent[] = [];
+        for await (const { event } of second.clients.tasks.watchTask({ taskId: name.value })) {
+          if (event !== undefined) events.push(event);
+        }
+        expect(kinds(events)).toEqual(["created", "accepted", "started", "progress", "completed"]);
+        expect(agent.tasks.size).toBe(1);
+      } finally {
+        await second.helper.stop();
+      }
+    } finally {
+      await first.helper.stop("SIGKILL");
+      await server.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+
+  test("calls nobody where no hosts are named: the work waits for a worker", async () => {
+    const agent = new TextAgent();
+    const server = await serveHttp(agent);
+    const closed = await startPlatform();
+    try {
+      const agentId = await register(server.endpoint, closed);
+      closed.work(agentId, async () => ({ output: "by its own worker" }));
+      const draft = { agentId, description: "x" };
+      const wait = durationFromMs(20_000);
+      const { task } = await closed.clients.tasks.createTask({ requestId: "1", draft, wait });
+      expect(task?.output?.full).toEqual(value("by its own worker"));
+      expect(agent.calls).toEqual([]);
+    } finally {
+      await closed.stop();
+      await server.stop();
+    }
+  });
+
+  test("calls no agent at its own address: the work waits for a worker", async () => {
+    const { port } = new URL(scene.platform.url);
+    const addresses = [
+      `${scene.platform.url}/nekte/x`,
+      scene.platform.url.replace(/^http/, "grpc"),
+      `http://localhost:${port}/nekte/x`,
+    ];
+    for (const endpoint of addresses) {
+      const agentId = await register(endpoint, scene.platform);
+      scene.platform.work(agentId, async () => ({ output: "by its own worker" }));
+      expect(lastOf(await scene.eventsOf({ agentId, description: "x" }))?.case).toBe("completed");
+    }
+  });
+
+  test("refuses agents at other addresses than its registry's settings allow", async () => {
+    const strict = await startPlatform(["--agent-endpoint-origins", "grpc://127.0.0.1:7,http://127.0.0.1:7"]);
+    try {
+      await register("grpc://127.0.0.1:7/worker", strict);
+      await register("http://127.0.0.1:7/nekte", strict);
+      for (const endpoint of ["grpc://127.0.0.1:8", "grpcs://127.0.0.1:7", "https://127.0.0.1:7"]) {
+        await expect(register(endpoint, strict)).rejects.toThrow("agent.nekte.endpoint");
+      }
+    } finally {
+      await strict.stop();
+    }
+  });
+});

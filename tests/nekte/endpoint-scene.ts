@@ -1,0 +1,58 @@
+import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { afterAll, beforeAll } from "vitest";
+import { startPlatform, type TestPlatform } from "../gateway/platform.ts";
+
+/** A platform that may call this machine, two of an agent's tasks at once. */
+export const FLAGS = ["--tasks-outbound-hosts", "127.0.0.1", "--tasks-push-per-agent", "2"];
+
+let made = 0;
+
+/** Registers an agent that answers at an address. */
+export async function register(
+  endpoint: string,
+  { clients }: Pick<TestPlatform, "clients">,
+): Promise<string> {
+  const id = `agent-${++made}`;
+  await clients.agents.registerAgent({
+    requestId: crypto.randomUUID(),
+    agent: { id, nekte: { endpoint } },
+  });
+  return id;
+}
+
+export const kinds = (events: readonly TaskEvent[]) => events.map(({ payload }) => payload.case);
+export const lastOf = (events: readonly TaskEvent[]) => events.at(-1)?.payload;
+
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+/** The platform of a file's tests, which calls agents where they are. */
+export class EndpointScene {
+  #platform: TestPlatform | undefined;
+
+  /** @param flags beside FLAGS, known once the tests begin */
+  constructor(flags: () => readonly string[] = () => []) {
+    beforeAll(async () => {
+      this.#platform = await startPlatform([...FLAGS, ...flags()]);
+    });
+    afterAll(() => this.#platform?.stop());
+  }
+
+  get platform(): TestPlatform {
+    if (this.#platform === undefined) throw new Error("the platform is not up yet");
+    return this.#platform;
+  }
+
+  register = (endpoint: string) => register(endpoint, this.platform);
+
+  /** The events of work that is handed over, to its end. */
+  eventsOf = async (draft: object): Promise<TaskEvent[]> => {
+    const events: TaskEvent[] = [];
+    const requestId = crypto.randomUUID();
+    for await (const { event } of this.platform.clients.tasks.delegateTask({ requestId, draft })) {
+      if (event !== undefined) events.push(event);
+    }
+    return events;
+  };
+}
