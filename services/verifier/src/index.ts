@@ -16,6 +16,7 @@ import { nativeEngine } from "@depute/dct/native";
 import { defineService, planRules } from "@depute/service";
 import { openStore } from "@depute/store";
 import { Checker } from "./checker/checker.ts";
+import { createRegistry, loadChecks } from "./checker/more-checks.ts";
 import { ContractBook } from "./contract-book.ts";
 import { EvidenceFetcher } from "./evidence-fetcher.ts";
 import { attestationService } from "./handlers/attestation-service.ts";
@@ -29,7 +30,6 @@ import { Judge } from "./judge/judge.ts";
 import { appendUnlogged } from "./log-backfill.ts";
 import { Reviews } from "./reviews.ts";
 import { RevocationFollower } from "./revocation-follower.ts";
-import { createDefaultRegistry } from "./rules/check-registry.ts";
 import { settings } from "./settings.ts";
 import { migrations } from "./store/migrations.ts";
 import { TransparencyLog } from "./transparency-log.ts";
@@ -37,6 +37,7 @@ import { TrustFeeder } from "./trust-feeder.ts";
 import type { Verifier } from "./verifier.ts";
 import { loadVerifierKey } from "./verifier-key.ts";
 
+export type { RegisterChecks } from "./checker/more-checks.ts";
 export {
   type CheckFunction,
   CheckFunctionRegistry,
@@ -65,6 +66,7 @@ export const verifier = defineService({
     selfTest(nativeEngine);
     planRules(DESCRIPTORS);
     const keypair = loadVerifierKey(nativeEngine, deps.dataDir, values.verifierKeyFile);
+    const moreChecks = await loadChecks(values.verifierChecks);
     const onError = (err: unknown, what: string) => log.error({ err }, what);
     const judge = new Judge({
       judges: readJudges(values.verifierJudges, values.verifierOutboundHosts),
@@ -106,6 +108,7 @@ export const verifier = defineService({
       jobLimitMs: values.verifierCheckTimeout,
       maxWaiting: values.verifierMaxWaitingChecks,
       memoryMb: values.verifierCheckMemoryMb,
+      checks: values.verifierChecks,
       timers,
       onError,
     });
@@ -114,7 +117,7 @@ export const verifier = defineService({
       store,
       contracts: new ContractBook(store),
       checker,
-      names: { checks: createDefaultRegistry(namesOnly), hasJudge: (model) => judge.has(model) },
+      names: { checks: createRegistry(namesOnly, moreChecks), hasJudge: (model) => judge.has(model) },
       judge,
       reviews: new Reviews(store, deps.bus, clock, nativeEngine),
       reviewers: values.verifierReviewers,

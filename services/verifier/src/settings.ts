@@ -39,6 +39,12 @@ export const settings = defineSettings({
     help: "checks that may wait for a thread",
     group: GROUP,
   },
+  verifierChecks: {
+    type: "string",
+    default: "",
+    help: "JavaScript or TypeScript module that registers more checks for contracts to name; empty: none",
+    group: GROUP,
+  },
   verifierJudges: {
     type: "string",
     default: "",

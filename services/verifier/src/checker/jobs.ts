@@ -63,5 +63,10 @@ export type WorkerMessage = { ready: true } | { id: number; answers: Answer[] };
 /** Jobs that are run one after the other and answered together. */
 export type WorkerRequest = { id: number; jobs: readonly Job[] };
 
-/** What a worker is started with: one number, the place of the job that it runs within its request. */
-export type WorkerSetup = { progress: Int32Array<SharedArrayBuffer> };
+/** What a worker is started with. */
+export interface WorkerSetup {
+  /** One number, the place of the job that it runs within its request. */
+  progress: Int32Array<SharedArrayBuffer>;
+  /** The module with more checks; empty for none. */
+  checks: string;
+}

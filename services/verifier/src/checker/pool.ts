@@ -16,6 +16,8 @@ export interface PoolOptions {
   readonly maxWaiting: number;
   /** Megabytes of heap of one worker. */
   readonly memoryMb: number;
+  /** A module with more checks, see loadChecks; empty for none. */
+  readonly checks?: string;
   readonly timers: Timers;
   /** Told when a worker was lost, not when a job reached its limit. */
   readonly onError: (error: unknown, what: string) => void;
@@ -115,7 +117,7 @@ export class WorkerPool {
   #spawn(): void {
     const progress = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
     const worker = new Worker(new URL("./worker.ts", import.meta.url), {
-      workerData: { progress } satisfies WorkerSetup,
+      workerData: { progress, checks: this.#options.checks ?? "" } satisfies WorkerSetup,
       // Nothing of the process is the business of a check.
       env: {},
       execArgv: [],

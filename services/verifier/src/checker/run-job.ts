@@ -1,11 +1,11 @@
 import { hash } from "node:crypto";
 import { CanonicalError, canonicalJson } from "@depute/core";
 import { WeightedLru } from "../lru.ts";
-import { createDefaultRegistry } from "../rules/check-registry.ts";
 import { CheckNotRun, type CheckResult, shorten } from "../rules/check-result.ts";
 import type { Matcher, Validator } from "../rules/checks.ts";
 import { type Judgement, verifyOutput } from "../rules/verify-output.ts";
 import type { CompileItem, Job, JobResult, Unusable } from "./jobs.ts";
+import { createRegistry, type RegisterChecks } from "./more-checks.ts";
 import { compilePattern, UnsupportedPattern } from "./patterns.ts";
 import { type CompiledSchema, compileSchema, InvalidSchema, violationsText } from "./schema.ts";
 
@@ -22,6 +22,12 @@ type Plan = (output: unknown) => CheckResult;
 export class JobRunner {
   readonly #plans = new WeightedLru<Plan>(CACHE_CHARS);
   readonly #schemas = new WeightedLru<CompiledSchema>(CACHE_CHARS);
+  readonly #more: RegisterChecks;
+
+  /** @param more checks besides the seven of DelegateOS 6.2 */
+  constructor(more: RegisterChecks) {
+    this.#more = more;
+  }
 
   run(job: Job): JobResult {
     switch (job.kind) {
@@ -50,7 +56,7 @@ export class JobRunner {
     const key = digest(judgement);
     const known = this.#plans.get(key);
     if (known !== undefined) return known;
-    const plan = planOf(JSON.parse(judgement) as Judgement);
+    const plan = planOf(JSON.parse(judgement) as Judgement, this.#more);
     this.#plans.set(key, plan, judgement.length);
     return plan;
   }
@@ -90,7 +96,7 @@ function digest(text: string): string {
   return hash("sha256", text, "base64url");
 }
 
-function planOf(judgement: Judgement): Plan {
+function planOf(judgement: Judgement, more: RegisterChecks): Plan {
   // Keyed by the very object in the parsed judgement, which the plan holds as long as it is kept itself.
   const validators = new Map<unknown, Validator>();
   const matchers = new Map<string, Matcher>();
@@ -99,7 +105,7 @@ function planOf(judgement: Judgement): Plan {
     matcher: (pattern: string, flags: string) =>
       remember(matchers, `${flags}/${pattern}`, () => contractMatcher(pattern, flags)),
   };
-  const registry = createDefaultRegistry(engines);
+  const registry = createRegistry(engines, more);
   return (output) => verifyOutput(judgement, output, registry, engines);
 }
 

@@ -2,6 +2,7 @@
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 import type { Answer, Job, WorkerMessage, WorkerRequest, WorkerSetup } from "./jobs.ts";
+import { loadChecks } from "./more-checks.ts";
 import { JobRunner } from "./run-job.ts";
 
 /** How much later than others this thread gets its turn: 0 is like everybody, 19 last. */
@@ -9,8 +10,8 @@ const NICE = 10;
 
 if (parentPort === null) throw new Error("worker.ts runs as a worker thread");
 const port = parentPort;
-const { progress } = workerData as WorkerSetup;
-const runner = new JobRunner();
+const { progress, checks } = workerData as WorkerSetup;
+const runner = new JobRunner(await loadChecks(checks));
 
 // On Linux this is the priority of a thread: where there are more of them than processors, calls go first. Elsewhere it
 // would be that of the whole process.
