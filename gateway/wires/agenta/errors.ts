@@ -75,7 +75,7 @@ export interface AgentaError {
 export function toAgentaError(thrown: unknown, requestId: string): AgentaError {
   const { reason, message, metadata, violations } = refusalIn(thrown);
   const row = OWN[reason] ?? byStatus.get(statusOf(reason)) ?? BY_STATUS.INTERNAL;
-  const isTooLong = reason === ErrorReason.LIMIT_EXCEEDED && TOO_LONG.has(metadata.limit ?? "");
+  const isTooLong = reason === ErrorReason.LIMIT_EXCEEDED && TOO_LONG.test(metadata.limit ?? "");
   const { http, code, mode } = isTooLong ? TOO_LARGE : row;
   if (reason === ErrorReason.INTERNAL) {
     const details = { reason: "INTERNAL", request_id: requestId };
@@ -95,7 +95,8 @@ export function toAgentaError(thrown: unknown, requestId: string): AgentaError {
   });
 }
 
-const TOO_LONG: ReadonlySet<string> = new Set(["body_bytes", "json_bytes", "json_depth"]);
+/** Limits on a document, and not on how many or how often. */
+const TOO_LONG = /(^|[._])(bytes|depth)$/;
 const TOO_LARGE: ErrorRow = { http: 413, code: "invalid_request", mode: SCHEMA };
 
 function answer(

@@ -7,6 +7,7 @@ export * from "./detail.ts";
 export * from "./errors.ts";
 export * from "./hex.ts";
 export * from "./ids.ts";
+export * from "./json-formats.ts";
 export * from "./json-object.ts";
 export * from "./page-token.ts";
 export * from "./times.ts";

@@ -1,6 +1,14 @@
 import { clone, toJson } from "@bufbuild/protobuf";
 import { type Offer, OfferSchema, PricingModel } from "@depute/contracts/agenta/delegation/v0/offer_pb";
-import { canonicalBytes, DeputeError, ErrorReason, type FieldViolation, parseOffsetTime } from "@depute/core";
+import {
+  canonicalBytes,
+  DeputeError,
+  ErrorReason,
+  type FieldViolation,
+  isDateTimeFormat,
+  isUriFormat,
+  parseOffsetTime,
+} from "@depute/core";
 import type { Sha256Hex } from "./version-hash.ts";
 
 /** What a usage-based price may be for: the members of a receipt's `usage`. (Agenta execution_receipt.schema.json) */
@@ -37,10 +45,16 @@ export function readOffer(offer: Offer, organization: string, now: number): Read
     violations.push({ field: `offer.${field}`, description });
   };
   const time = (field: string, text: string | undefined) => {
-    const value = text === undefined ? undefined : parseOffsetTime(text);
+    const value = text === undefined || !isDateTimeFormat(text) ? undefined : parseOffsetTime(text);
     if (text !== undefined && value === undefined) fault(field, "is no date of the calendar");
     return value;
   };
+  for (const [field, uri] of [
+    ["terms_url", offer.termsUrl],
+    ["seller_agent.endpoint", offer.sellerAgent?.endpoint],
+  ] as const) {
+    if (uri !== undefined && !isUriFormat(uri)) fault(field, "is no URI that the schema takes");
+  }
   const validFrom = time("valid_from", offer.validFrom);
   const validUntil = time("valid_until", offer.validUntil);
   if (validUntil !== undefined && validFrom !== undefined && validUntil <= validFrom) {

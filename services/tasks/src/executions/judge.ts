@@ -10,6 +10,7 @@ import { failureOf } from "../rules/apply-event.ts";
 import type { ExecutionsContext } from "./context.ts";
 import { findByTask, readOffer } from "./rows.ts";
 import { evidenceFault } from "./rules/evidence.ts";
+import { checkForms } from "./rules/forms.ts";
 import { priceOf } from "./rules/price.ts";
 import { requiredArtifacts } from "./rules/terms.ts";
 
@@ -31,6 +32,8 @@ export function executionJudge({ tasks, results }: ExecutionsContext): ResultJud
     const unfit = await outputFault(offer, output, options);
     if (unfit !== undefined) return failureOf("OUTPUT_SCHEMA_VIOLATION", unfit);
     const { artifacts = [], usage, quotedAmount } = delivery ?? {};
+    // Refused rather than failed: the seller can say it otherwise.
+    checkForms(artifacts.map(({ uri }, at) => [`delivery.artifacts[${at}].uri`, "uri", uri]));
     const checked =
       artifacts.length === 0 ? [] : (await results.checkArtifacts({ artifacts }, options)).artifacts;
     const verdicts = checked.map(({ verdict }) => verdict);

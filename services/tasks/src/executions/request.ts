@@ -35,6 +35,7 @@ import { lookUpOffer, resolveWork } from "./look-up.ts";
 import { readReceipt } from "./receipt-rows.ts";
 import { findByKey, findExecution, loadOf, spentOnParts } from "./rows.ts";
 import { loadRefusal, offerRefusal, type ParentFacts, parentRefusal } from "./rules/admission.ts";
+import { checkRequestForms } from "./rules/forms.ts";
 import { limitOf } from "./rules/price.ts";
 import { afterFailure, awaitApproval, NOTHING } from "./rules/receipt.ts";
 import type { ExecutionRecord } from "./rules/record.ts";
@@ -80,6 +81,7 @@ export async function requestExecution(
   const { store } = tasks.engine;
   const input = fromJson(ValueSchema, request.input ?? {});
   checkValue(input, "request.input", MAX_VALUE_BYTES);
+  checkRequestForms(request);
   const asked = await identifyBuyer(executions, request, context);
   const known = await store.read((tx) => findAnswered(tx, asked));
   if (known !== undefined) return known;

@@ -26,6 +26,7 @@ import {
 import { readReceipt, readReceipts } from "./receipt-rows.ts";
 import { executionNotFound, stateConflict } from "./refusals.ts";
 import { findExecution, readOffer } from "./rows.ts";
+import { checkResultForms } from "./rules/forms.ts";
 import type { ExecutionRecord } from "./rules/record.ts";
 import { isSettled } from "./rules/settlement.ts";
 import { needsVerification, requiredArtifacts } from "./rules/terms.ts";
@@ -52,6 +53,7 @@ export async function submitVerification(
   const { tasks, results } = executions;
   const { store, clock } = tasks.engine;
   const options = callOptions(tasks, context);
+  checkResultForms(result);
   await identifyVerifier(executions, result, context);
   const judged = await store.read((tx) => findJudged(tx, result));
   const { record, offer } = judged;

@@ -1,0 +1,66 @@
+import type { ExecutionRequest } from "@depute/contracts/agenta/delegation/v0/execution_request_pb";
+import type { VerificationResult } from "@depute/contracts/agenta/delegation/v0/verification_result_pb";
+import { DeputeError, ErrorReason, type FieldViolation, isDateTimeFormat, isUriFormat } from "@depute/core";
+
+/** What a field has to be for the protocol's schema to take the document that it stands in. */
+type Form = "time" | "uri";
+
+const FORMS: Readonly<Record<Form, { readonly holds: (text: string) => boolean; readonly fault: string }>> = {
+  time: { holds: isDateTimeFormat, fault: "is no date of the calendar" },
+  uri: { holds: isUriFormat, fault: "is no URI that the schema takes" },
+};
+
+/**
+ * Refuses what the contract takes and the protocol's schema does not: what is stored goes out as a document.
+ *
+ * @throws DeputeError INVALID_REQUEST with every fault
+ */
+export function checkForms(
+  fields: readonly (readonly [field: string, form: Form, text: string | undefined])[],
+): void {
+  const violations: FieldViolation[] = [];
+  for (const [field, form, text] of fields) {
+    const { holds, fault } = FORMS[form];
+    if (text !== undefined && !holds(text)) violations.push({ field, description: fault });
+  }
+  if (violations.length === 0) return;
+  const summary = violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
+  throw new DeputeError(ErrorReason.INVALID_REQUEST, summary, { violations });
+}
+
+/** @throws DeputeError INVALID_REQUEST */
+export function checkRequestForms({
+  executionConstraints,
+  requestedAt,
+  callback,
+  metadata,
+}: ExecutionRequest): void {
+  const limits = "request.execution_constraints";
+  checkForms([
+    ["request.requested_at", "time", requestedAt],
+    [`${limits}.deadline_at`, "time", executionConstraints?.deadlineAt],
+    [`${limits}.latest_start_at`, "time", executionConstraints?.latestStartAt],
+    ["request.callback.url", "uri", callback?.url],
+  ]);
+  for (const [name, value] of Object.entries(metadata ?? {})) {
+    const isNumber = typeof value === "number";
+    if (
+      !name.isWellFormed() ||
+      (isNumber && !Number.isFinite(value)) ||
+      (typeof value === "string" && !value.isWellFormed())
+    ) {
+      const violation = { field: "request.metadata", description: "holds what JSON cannot say" };
+      throw new DeputeError(ErrorReason.INVALID_REQUEST, "request.metadata holds what JSON cannot say", {
+        violations: [violation],
+      });
+    }
+  }
+}
+
+/** @throws DeputeError INVALID_REQUEST */
+export function checkResultForms({ verifiedAt, evidence }: VerificationResult): void {
+  checkForms([
+    ["result.verified_at", "time", verifiedAt],
+    ...(evidence?.values ?? []).map(({ uri }, at) => [`result.evidence[${at}].uri`, "uri", uri] as const),
+  ]);
+}
