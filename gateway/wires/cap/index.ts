@@ -1,6 +1,13 @@
 import type { JsonValue } from "@bufbuild/protobuf";
-import { invalid } from "@depute/core";
-import { type HttpRequest, type HttpRoute, readBody, sendJson, sendText } from "@depute/service";
+import { DeputeError, invalid } from "@depute/core";
+import {
+  type HttpRequest,
+  type HttpResponse,
+  type HttpRoute,
+  readBody,
+  sendJson,
+  sendText,
+} from "@depute/service";
 import { parseJson, refusalOf } from "@depute/wire";
 import type { Clients } from "../../src/clients.ts";
 import type { WireDeps } from "../../src/json-rpc-route.ts";
@@ -78,7 +85,10 @@ export function capRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
           const { status, body } = toCapError(thrown, about, call.requestId);
           if (status >= 500) deps.log.error({ err: thrown, path, request_id: call.requestId }, "cap");
           else deps.log.info({ path, request_id: call.requestId, reason: body.reason }, "cap");
-          sendJson(response, status, body, status === 401 ? CHALLENGE : {});
+          sendJson(response, status, body, {
+            ...(status === 401 && CHALLENGE),
+            ...closing(response, thrown),
+          });
         }
       },
     }),
@@ -97,6 +107,12 @@ export function capRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
         sendText(response, 200, AGENT_SCHEMA, { "content-type": "application/schema+json" }),
     },
   ];
+}
+
+/** The rest of a body that is too long is not read. HTTP/2 knows no such header, and needs none. */
+function closing(response: HttpResponse, thrown: unknown): Record<string, string> {
+  const isTooLong = thrown instanceof DeputeError && thrown.metadata.limit === "body_bytes";
+  return isTooLong && !("stream" in response) ? { connection: "close" } : {};
 }
 
 const HEADERS = {
