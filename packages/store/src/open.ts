@@ -7,6 +7,7 @@ import type { Store } from "./store.ts";
 const MAX_WAITING = 10_000;
 const MAX_BATCH = 128;
 const TRANSACTION_LIMIT_MS = 5_000;
+const READ_CACHE_MIB = 16;
 
 /**
  * Where the data is: a SQLite file, created with its folder when missing; a schema of a Postgres database, created when
@@ -29,6 +30,8 @@ export interface StoreSettings {
   readonly transactionLimitMs?: number;
   /** Measures that limit. */
   readonly timers?: Timers;
+  /** MiB of a SQLite file that are held in memory for reads at most, as they are read. Default 16. */
+  readonly readCacheMib?: number;
 }
 
 export type StoreOptions = StoreLocation & StoreSettings;
@@ -48,6 +51,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     maxWaiting: options.maxWaiting ?? MAX_WAITING,
     maxBatch: options.maxBatch ?? MAX_BATCH,
     transactionLimitMs: options.transactionLimitMs ?? TRANSACTION_LIMIT_MS,
+    readCacheMib: options.readCacheMib ?? READ_CACHE_MIB,
     ...(options.timers && { timers: options.timers }),
   };
   if (options.postgres !== undefined) {

@@ -13,13 +13,13 @@ type Settings = Pick<StoreOptions, "onError" | "timers"> & {
   readonly maxWaiting: number;
   readonly maxBatch: number;
   readonly transactionLimitMs: number;
+  readonly readCacheMib: number;
 };
 
 /** Pages of the log that are gathered before they are folded into the file: one that changes often is written once. */
 const CHECKPOINT_PAGES = 4_000;
 /** Pages held in memory, filled as they are used. SQLite's own 2 MiB do not hold the upper levels of large tables. */
 const WRITER_CACHE_KIB = 32 * 1024;
-const READER_CACHE_KIB = 16 * 1024;
 
 /** Opens a file: one connection that writes, and one that reads. */
 export async function openSqliteFile(
@@ -44,7 +44,7 @@ export async function openSqliteFile(
     writing.exec(`PRAGMA cache_size = -${WRITER_CACHE_KIB}`);
     migrate(writing, migrations);
     const reading = new SqliteConnection(file, { readOnly: true });
-    reading.exec(`PRAGMA cache_size = -${READER_CACHE_KIB}`);
+    reading.exec(`PRAGMA cache_size = -${settings.readCacheMib * 1024}`);
     const log = new LogFlusher(file);
     const writer = new GroupCommit({ connection, flush: () => log.flush(), ...settings });
     const reader = new Reader({ connection: reading, durable: () => writer.durable, ...settings });
