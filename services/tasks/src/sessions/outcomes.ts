@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { type Client, createClient, type Transport } from "@connectrpc/connect";
-import { type Outcome, outcomesOf, type Session } from "@depute/asp";
+import { DISPUTE_SEVERITY, type Outcome, outcomesOf, type Session } from "@depute/asp";
 import {
   type Evidence,
   EvidenceSchema,
@@ -20,8 +20,8 @@ const RESULTS: Readonly<Record<Outcome["result"], SessionResult>> = {
   paid: SessionResult.PAID,
 };
 
-/** A breach that the other side contested, of 1 to 5; what it cost is not known here. */
-const BREACH_SEVERITY = 2;
+/** A breach that the other side contested, or that came too late; what it cost is not known here. */
+const BREACH_SEVERITY = DISPUTE_SEVERITY["fulfillment-mismatch"];
 
 /** Refusals that another attempt would meet again. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
