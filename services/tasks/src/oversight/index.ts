@@ -22,10 +22,11 @@ const MAX_WAIT_MS = 30_000;
 /** The shortest time between two looks, milliseconds. */
 const MIN_WAIT_MS = 250;
 
-/** Refusals that another try would meet as well: the review is over, or gone. */
+/** Refusals that another try would meet as well: the review is over, or gone, or its result is no longer held. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.REVIEW_CLOSED,
   ErrorReason.REVIEW_NOT_FOUND,
+  ErrorReason.REQUEST_ID_REUSED,
   ErrorReason.INVALID_REQUEST,
   ErrorReason.CALLER_NOT_ALLOWED,
   ErrorReason.INQUIRY_ANSWERED,

@@ -101,6 +101,16 @@ test("what the queue decided while nobody looked is applied later, to that very 
   expect((await bench.runtime.context.engine.find(taskId))?.task.status).toBe(TaskStatus.IN_REVIEW);
 });
 
+test("a review of which the queue's answer was lost is found again, decided or not", async () => {
+  const taskId = await submitted();
+  const { id } = await reviewOf(taskId);
+  await bench.reopen(() => bench.fakes.reviews.decide(id, ReviewVerdict.APPROVED));
+  const { store } = bench.runtime.context.engine;
+  await store.write((tx) => tx.run("UPDATE task_reviews SET review_id = ''"));
+  expect(await refusal(decide(taskId, ReviewDecision.REJECTED))).toMatchObject({ reason: "REVIEW_CLOSED" });
+  expect((await bench.runtime.context.engine.find(taskId))?.task.status).toBe(TaskStatus.COMPLETED);
+});
+
 test("a result is held while the queue is away, and nobody decides past it", async () => {
   bench.fakes.away.add("verifier");
   const draft = { agentId: "bob", description: "say hello" };

@@ -257,16 +257,20 @@ export class Oversight {
       if (row !== undefined && !row.isOpen && !CLOSED.has(review.state)) await closeReview(tx, row, true);
     });
     this.#onTime();
-    if (CLOSED.has(review.state)) await this.applyDecided(review);
+    if (CLOSED.has(review.state)) await this.#apply(review);
     return review.id;
   }
 
   /** Applies what the queue decided, if it was not applied. */
   async applyDecided(review: Review, within?: (tx: WriteTx) => Promise<void>): Promise<void> {
-    const verdict = VERDICTS[review.state];
-    const { engine } = this.#options;
     // Decided by a call that is answered here: it applies it, and tells of it.
     await this.settled(review.subject);
+    await this.#apply(review, within);
+  }
+
+  async #apply(review: Review, within?: (tx: WriteTx) => Promise<void>): Promise<void> {
+    const verdict = VERDICTS[review.state];
+    const { engine } = this.#options;
     await engine.store.write(async (tx) => {
       await within?.(tx);
       const row = await openReview(tx, review.subject);
