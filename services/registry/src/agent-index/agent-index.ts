@@ -98,11 +98,13 @@ export class AgentIndex {
     const ordinal = this.#ordinals.get(id) ?? this.#ids.length;
     const isNew = ordinal === this.#ids.length;
     const before = isNew ? undefined : this.#factsOf(ordinal);
-    this.#deleteCapabilities(before);
     const join = (text: string) => this.#words.join(text, ordinal);
     const keyWords = [...new Set(keys.map(join))];
     const inOrder = [...capabilities].sort((a, b) => compareText(a.id, b.id));
     const parts = inOrder.map((each) => [join(idWord(each.id)), join(categoryWord(each.category))] as const);
+    // An agent that registers at each start changes nothing.
+    if (before !== undefined && isSame(before, active, keyWords, parts)) return;
+    this.#deleteCapabilities(before);
     const words = new Set([...keyWords, ...parts.flat()]);
     for (const word of before?.words ?? []) if (!words.has(word)) this.#words.leave(word, ordinal);
     const triples = parts.flatMap(([own, category]) => {
@@ -239,6 +241,22 @@ interface Facts {
   readonly keys: readonly number[];
   /** The keys first. */
   readonly words: readonly number[];
+}
+
+function isSame(
+  before: Facts,
+  active: boolean,
+  keys: readonly number[],
+  parts: readonly (readonly [own: number, category: number])[],
+): boolean {
+  return (
+    before.active === active &&
+    before.keys.join() === keys.join() &&
+    before.parts.length === PART * parts.length &&
+    parts.every(([own, category], i) => {
+      return before.parts[PART * i] === own && before.parts[PART * i + 1] === category;
+    })
+  );
 }
 
 function toCapabilityPlace({ word, agentId }: Place): CapabilityPlace {
