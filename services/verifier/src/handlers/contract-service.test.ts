@@ -205,3 +205,23 @@ test("a contract is verified as it is recorded, and as somebody has it", async (
   const unknown = contracts.verifyContract({ subject: { case: "id", value: "ct_000000000000" } });
   expect(await refusal(unknown)).toMatchObject({ reason: "CONTRACT_NOT_FOUND" });
 });
+
+test("the platform signs a contract in its own name, for those without credentials", async () => {
+  const draft = message({ ...contractBody(), signature: "" });
+  const request = { requestId: "own", contract: { ...draft, id: "", issuer: "", createdAt: "" } };
+  const { contract } = await platform.contracts.signContract(request);
+  const { principal } = await platform.attestations.getVerifier({});
+  expect(contract?.issuer).toBe(principal);
+  const subject = { case: "id", value: contract?.id ?? "" } as const;
+  expect((await platform.contracts.verifyContract({ subject })).valid).toBe(true);
+  expect((await platform.contracts.signContract(request)).contract).toEqual(contract);
+  const bad = { requestId: "bad", contract: { ...request.contract, task: undefined } };
+  expect(await refusal(platform.contracts.signContract(bad))).toMatchObject({ reason: "INVALID_REQUEST" });
+  const other = { ...bad, requestId: request.requestId };
+  expect(await refusal(platform.contracts.signContract(other))).toMatchObject({
+    reason: "REQUEST_ID_REUSED",
+  });
+  expect(await refusal(platform.contracts.signContract(request, as(delegator)))).toMatchObject({
+    reason: "CALLER_NOT_ALLOWED",
+  });
+});

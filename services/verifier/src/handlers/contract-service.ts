@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { TaskContract as TaskContractMessage } from "@depute/contracts/delegateos/v0/contract_pb";
 import {
@@ -8,18 +8,21 @@ import {
   type GetContractRequest,
   type ListContractsRequest,
   type PrepareContractRequest,
+  type SignContractRequest,
+  SignContractRequestSchema,
 } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import {
   DeputeError,
   decodePageToken,
   ErrorReason,
+  encodeBase64Url,
   encodePageToken,
   formatTime,
   invalid,
   pageSize,
   toTimestamp,
 } from "@depute/core";
-import { newId, objectSigningInput } from "@depute/dct";
+import { newId, objectSigningInput, signObject } from "@depute/dct";
 import { assertValid, mayActFor } from "@depute/service";
 import type { By } from "../checker/checker.ts";
 import { toDocument, toMessage, toStored } from "../documents.ts";
@@ -28,6 +31,7 @@ import { validateContract } from "../rules/contract-validation.ts";
 import type { TaskContract } from "../rules/documents.ts";
 import { getContract, insertContract, listContracts } from "../store/contracts.ts";
 import type { StoredDocument } from "../store/documents.ts";
+import { answeredBefore, type RequestKey, rememberAnswer } from "../store/requests.ts";
 import type { Verifier } from "../verifier.ts";
 import { decomposeContract, getContractLineage, listSubContractsOf } from "./decompose-contract.ts";
 import { verifyContract } from "./verify-contract.ts";
@@ -66,6 +70,43 @@ export function contractService(verifier: Verifier): ServiceImpl<typeof Contract
           const meanwhile = await getContract(tx, stored.id);
           if (meanwhile !== undefined) return theSame(meanwhile, stored);
           await insertContract(tx, stored, contract.issuer);
+          return stored;
+        }),
+      );
+    },
+
+    async signContract(request: SignContractRequest, context: HandlerContext) {
+      const identity = await authority.identify(context);
+      if (!identity.local) {
+        throw new DeputeError(
+          ErrorReason.CALLER_NOT_ALLOWED,
+          "callers with credentials sign their own contracts",
+        );
+      }
+      const { keypair } = verifier;
+      const key: RequestKey = {
+        caller: identity.principal,
+        requestId: `contract ${request.requestId}`,
+        digest: encodeBase64Url(engine.blake2b256(toBinary(SignContractRequestSchema, request))),
+      };
+      const before = await store.read((tx) => answeredBefore(tx, key));
+      if (before !== undefined) {
+        const { contract, storeTime } = await verifier.contracts.get(before);
+        return { contract: toMessage("contract", contract), createTime: toTimestamp(storeTime) };
+      }
+      const issuer = keypair.principal.id;
+      const message = complete(request.contract && { ...request.contract, issuer }, clock.now());
+      const { signature: _, ...body } = toDocument("contract", message);
+      const contract = signObject(engine, "contract", body, keypair);
+      const stored = await toStored(engine, "contract", contract, clock.now());
+      await assertUsable(contract, byOf({ identity, signal: context.signal }));
+      return answer(
+        await store.write(async (tx) => {
+          const meanwhile = await answeredBefore(tx, key);
+          const known = await getContract(tx, meanwhile ?? stored.id);
+          if (known !== undefined) return meanwhile === undefined ? theSame(known, stored) : known;
+          await insertContract(tx, stored, issuer);
+          await rememberAnswer(tx, key, stored.id, stored.storeTime);
           return stored;
         }),
       );

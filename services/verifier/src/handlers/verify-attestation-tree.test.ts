@@ -1,4 +1,4 @@
-import { createPublicKey, verify } from "node:crypto";
+import { createHash, createPublicKey, verify } from "node:crypto";
 import { AttestationStep, TreeOutcome } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { DecompositionMode } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import { createRevocation, type Keypair, newId, parseToken, revocationIds } from "@depute/dct";
@@ -285,4 +285,6 @@ test("an export is verified by Node's own cryptography and the text of DSSE", as
     subject: [{ name: "output" }, { name: contract.id }],
     predicate: attestation,
   });
+  const output = createHash("sha256").update(JSON.stringify(attestation.result.output)).digest("hex");
+  expect(JSON.parse(payload.toString()).subject[0].digest.sha256).toBe(output);
 });

@@ -24,14 +24,15 @@ export function inTotoStatement(
   contract: TaskContract,
 ): Uint8Array {
   const { output, outputHash } = attestation.result;
-  const hash =
-    outputHash === undefined
-      ? output === undefined
-        ? undefined
-        : engine.blake2b256(canonicalBytes(output))
-      : decodeBase64Url(outputHash);
+  const bytes = output === undefined ? undefined : canonicalBytes(output);
+  const blake2b = bytes === undefined ? decodeBase64Url(outputHash ?? "") : engine.blake2b256(bytes);
+  const digest = {
+    ...(blake2b !== undefined && blake2b.length > 0 && { blake2b_256: encodeHex(blake2b) }),
+    // The one that every tool knows, where there is something to make it of.
+    ...(bytes !== undefined && { sha256: encodeHex(engine.sha256(bytes)) }),
+  };
   const subject = [
-    ...(hash === undefined ? [] : [{ name: "output", digest: { blake2b_256: encodeHex(hash) } }]),
+    ...(Object.keys(digest).length === 0 ? [] : [{ name: "output", digest }]),
     { name: contract.id, digest: { sha256: encodeHex(engine.sha256(canonicalBytes(contract))) } },
   ];
   return canonicalBytes({

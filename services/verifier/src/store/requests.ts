@@ -13,7 +13,7 @@ export interface RequestKey {
 }
 
 /**
- * The attestation that answered this very request before.
+ * The id of what answered this very request before: an attestation, or a contract.
  *
  * @throws DeputeError REQUEST_ID_REUSED when the id came with another body
  */
@@ -34,12 +34,12 @@ export async function answeredBefore(tx: ReadTx, key: RequestKey): Promise<strin
 export async function rememberAnswer(
   tx: WriteTx,
   key: RequestKey,
-  attestationId: string,
+  answerId: string,
   now: number,
 ): Promise<void> {
   await tx.run("DELETE FROM requests WHERE create_time < ?", [now - REQUEST_MEMORY_MS]);
   await tx.run(
     "INSERT INTO requests (caller, request_id, digest, attestation_id, create_time) VALUES (?, ?, ?, ?, ?)",
-    [key.caller, key.requestId, key.digest, attestationId, now],
+    [key.caller, key.requestId, key.digest, answerId, now],
   );
 }
