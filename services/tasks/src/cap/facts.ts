@@ -1,6 +1,7 @@
 import type { CapMessage } from "@depute/contracts/cap/v1/message_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { ReadTx } from "@depute/store";
+import { openChildren } from "../store/tree-rows.ts";
 import type { CapContext } from "./context.ts";
 import { isParty, readLineage } from "./rows.ts";
 import { kindOf } from "./rules/message.ts";
@@ -25,6 +26,7 @@ export async function readFacts(
   const isHeld = subject?.record.task.status === TaskStatus.IN_REVIEW;
   return {
     task: task && factsOf(task),
+    hasOpenParts: task !== undefined && (await openChildren(tx, task.cap.taskId)).length > 0,
     parent: parent && factsOf(parent),
     holdersAbove: parentId === "" ? [] : await holdersFrom(tx, parentId),
     subject: subject && factsOf(subject),

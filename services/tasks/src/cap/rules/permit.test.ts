@@ -33,6 +33,7 @@ const ENDED: TaskFacts = { ...T1, status: TaskStatus.COMPLETED };
 
 const NOTHING: Facts = {
   task: undefined,
+  hasOpenParts: false,
   parent: undefined,
   holdersAbove: [],
   subject: undefined,
@@ -99,6 +100,18 @@ describe("a plain message", () => {
     ["goes from anybody to anybody who has", say("qa-1 > user T1"), on(T1), "say"],
     ["does not go to oneself", say("pm-1 > pm-1 T1"), on(T1), "MESSAGE_NOT_ALLOWED self"],
     ["completes the task of a holder without overseer", say("pm-1 > orchestrator T1"), on(T1), "complete"],
+    [
+      "is talk while parts of it are open",
+      say("pm-1 > orchestrator T1"),
+      on(T1, { hasOpenParts: true }),
+      "say",
+    ],
+    [
+      "ends them where it says so",
+      say("pm-1 > orchestrator T1", true),
+      on(T1, { hasOpenParts: true }),
+      "complete",
+    ],
     ["is talk where it says so", say("pm-1 > orchestrator T1", false), on(T1), "say"],
     ["is talk of a holder with an overseer", say("analyst-1 > pm-1 T1.1"), on(T11), "say"],
     ["hands in where that says so", say("analyst-1 > pm-1 T1.1", true), on(T11), "complete"],

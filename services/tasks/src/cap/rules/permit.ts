@@ -30,6 +30,8 @@ export interface TaskFacts {
 export interface Facts {
   /** The task that the message names; undefined when there is none. */
   readonly task: TaskFacts | undefined;
+  /** Whether parts of that task have not ended. */
+  readonly hasOpenParts: boolean;
   /** For a delegation_notice, the task that it would be a part of. */
   readonly parent: TaskFacts | undefined;
   /** Who holds the tasks above the new one, its parent's holder first. */
@@ -119,7 +121,7 @@ function talk(
     content,
     completesTask,
   }: Extract<CapMessage["kind"], { case: "message" }>["value"],
-  { task, subject, plainApproval }: Facts,
+  { task, hasOpenParts, subject, plainApproval }: Facts,
 ): Intent {
   const isToDelegator = subject?.delegatorId === recipientId;
   if (plainApproval && isToDelegator && isOverseer(subject, senderId) && isHeld(subject)) {
@@ -138,8 +140,10 @@ function talk(
     if (completesTask !== true) return { does: "say" };
     throw ruleNotMet("review", "a review is settled by an oversight_decision");
   }
-  // What an overseen agent says to its delegator is talk, or its questions would be results.
-  return (completesTask ?? task.overseerId === "") ? { does: "complete", task } : { does: "say" };
+  // What an overseen agent says to its delegator is talk, or its questions would be results; and so is what anybody says
+  // whose parts still work, or they would be ended by it.
+  const isResult = completesTask ?? (task.overseerId === "" && !hasOpenParts);
+  return isResult ? { does: "complete", task } : { does: "say" };
 }
 
 function delegation(notice: DelegationNotice, { parent, holdersAbove }: Facts): Intent {
