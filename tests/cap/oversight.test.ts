@@ -161,6 +161,12 @@ describe("the text's example, approved by an oversight_decision", () => {
     expect(await send(done)).toMatchObject({ effect: "submitted", status: "in_review" });
     expect(await heard("pm-1", "E5")).toHaveLength(1);
     expect((await heard("qa-1", "E5")).at(-1)).toBe("platform message analyst-1: the report");
+    // Not a word of it is told to who waits for it, wherever it looks.
+    for (const path of ["/cap/tasks/E5", "/cap/tasks/E5?format=text", "/cap/tasks/E5.1/conversations/pm-1"]) {
+      const { status, body } = await cast.as("pm-1").ask("GET", path);
+      expect(status).toBe(200);
+      expect(JSON.stringify(body)).not.toContain("the report");
+    }
     await send({ ...s.decision("approved"), task_id: "E5.1" });
     expect((await heard("pm-1", "E5")).at(-1)).toBe("released message analyst-1: the report");
   });

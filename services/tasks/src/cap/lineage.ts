@@ -5,6 +5,7 @@ import {
   LineageMessageSchema,
   type LineageTask,
   LineageTaskSchema,
+  MessageEffect,
   type TraceLineageRequest,
 } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
@@ -17,7 +18,7 @@ import { readTask } from "../store/task-rows.ts";
 import type { CapContext } from "./context.ts";
 import { newestMessages, readLineage, type StoredMessage } from "./rows.ts";
 import { lineageMermaid, lineageText } from "./rules/lineage.ts";
-import { kindOf, wordsOf } from "./rules/message.ts";
+import { kindOf, TYPES, wordsOf } from "./rules/message.ts";
 import { ORCHESTRATOR, USER } from "./rules/participant.ts";
 import { parentIdOf, rootIdOf } from "./rules/task-id.ts";
 import { type Known, tasksOfLineage } from "./task-rows.ts";
@@ -49,8 +50,8 @@ export async function traceLineage(
     const own = new Set([...roles, ...ownAgents(tasks, identity)]);
     const messages = await newestMessages(tx, rootId, MAX_TOLD + 1);
     const told = messages.slice(-MAX_TOLD);
-    const seesWords = ({ senderId, recipientId }: StoredMessage) =>
-      identity.local || own.has(senderId) || own.has(recipientId);
+    const seesWords = (stored: StoredMessage) =>
+      identity.local || own.has(stored.senderId) || (own.has(stored.recipientId) && !isHeld(stored));
     const root = buildTree(rootId, tasks, told, {
       seesWords,
       seesTask: ({ record }) => isVisible(caller, record),
@@ -71,6 +72,11 @@ async function knownTasks(tx: ReadTx, rootId: string): Promise<Known[]> {
     if (record !== undefined) known.push({ cap, record });
   }
   return known;
+}
+
+/** Whether a message is a result that was handed in: whom it is for gets it when it is approved, as another message. */
+function isHeld({ type, effect }: StoredMessage): boolean {
+  return type === TYPES.message && effect === MessageEffect.SUBMITTED;
 }
 
 /** The roles that the caller acts as. */
