@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { compileAgenta } from "@depute/gateway/agenta";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { compileAgenta } from "../../gateway/wires/agenta/index.ts";
 import { startPlatform, type TestPlatform } from "../gateway/platform.ts";
 import {
   AUDITOR,

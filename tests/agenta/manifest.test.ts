@@ -2,16 +2,16 @@ import {
   ErrorCodeSchema,
   ExecutionStatusSchema,
 } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
-import { describe, expect, test } from "vitest";
-import { AGENTA_MESSAGES, readDocument, schemaFile } from "../../gateway/wires/agenta/documents.ts";
+import { AGENTA_MESSAGES, readDocument, schemaFile } from "@depute/gateway/agenta";
 import {
   isTerminal,
   OPEN_STATUSES,
   statusWord,
   TERMINAL_STATUSES,
   TRANSITIONS,
-} from "../../services/tasks/src/executions/rules/machine.ts";
-import { CODE_OF_MODE, FAILURE_MODES } from "../../services/tasks/src/executions/rules/refusal.ts";
+} from "@depute/tasks/executions/machine";
+import { CODE_OF_MODE, FAILURE_MODES } from "@depute/tasks/executions/refusal";
+import { describe, expect, test } from "vitest";
 
 const read = (file: string) => JSON.parse(readDocument(file).toString("utf8"));
 const manifest = read("manifest.json");

@@ -1,5 +1,5 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import { type AgentaMessage, compileAgenta } from "../../gateway/wires/agenta/index.ts";
+import { type AgentaMessage, compileAgenta } from "@depute/gateway/agenta";
 import type { TestPlatform } from "../gateway/platform.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a document is looked at member by member

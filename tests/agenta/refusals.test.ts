@@ -180,9 +180,19 @@ describe("a request that is valid and refused", () => {
     expect((await market.request(requestOf(second))).error.code).toBe("offer_not_found");
   });
 
-  test("for want of room: ten at once on an offer for three, and no fourth", async () => {
+  test("for want of room: ten buyers at once on an offer for three, and no fourth", async () => {
     const crowded = await market.publish(offerOf({ rate_limits: { max_concurrent_executions: 3 } }));
-    const receipts = await Promise.all(Array.from({ length: 10 }, () => market.request(requestOf(crowded))));
+    const buyers = Array.from({ length: 10 }, (_, at) => ({
+      agent_id: `racer-${at}`,
+      organization_id: `org:racer-${at}`,
+    }));
+    for (const { agent_id: id, organization_id: organization } of buyers) {
+      const agent = { id, version: "1.0.0", organization };
+      await platform.clients.agents.registerAgent({ requestId: crypto.randomUUID(), agent });
+    }
+    const receipts = await Promise.all(
+      buyers.map((buyer_agent) => market.request(requestOf(crowded, { buyer_agent }))),
+    );
     const accepted = receipts.filter(({ status }) => status === "accepted");
     const rejected = receipts.filter(({ status }) => status === "rejected");
     expect([accepted.length, rejected.length]).toEqual([3, 7]);

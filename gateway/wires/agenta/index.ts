@@ -13,7 +13,7 @@ import { type Asked, agentaMethods, EXECUTIONS, type Method } from "./methods.ts
 import { sendDocument } from "./serve.ts";
 import { compileAgenta, type ValidateAgenta } from "./validate.ts";
 
-export type { AgentaMessage } from "./documents.ts";
+export { AGENTA_MESSAGES, type AgentaMessage, readDocument, schemaFile } from "./documents.ts";
 export { type AgentaFault, type AgentaValidation, compileAgenta, type ValidateAgenta } from "./validate.ts";
 
 const CHALLENGE = { "www-authenticate": "DPoP, Bearer" };
