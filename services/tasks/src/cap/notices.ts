@@ -7,8 +7,9 @@ import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb"
 import { type Task, type TaskOutput, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { isObject } from "@depute/core";
-import type { WriteTx } from "@depute/store";
+import type { ReadTx, WriteTx } from "@depute/store";
 import { decode } from "@depute/wire";
+import { sha256 } from "../digest.ts";
 import type { TaskChange } from "../engine.ts";
 import type { Decision, OversightListener } from "../oversight/index.ts";
 import { advance } from "../rules/advance.ts";
@@ -19,7 +20,8 @@ import { readHeldResult } from "../store/work-rows.ts";
 import { settleReview } from "./complete.ts";
 import type { CapContext } from "./context.ts";
 import { INBOX_TOPIC, post } from "./post.ts";
-import { deliver } from "./rows.ts";
+import { deliver, hasToolResult } from "./rows.ts";
+import { identityOf, toolResultsOf } from "./rules/attachments.ts";
 import { codeOfFailure } from "./rules/error-actions.ts";
 import { ORCHESTRATOR, PLATFORM } from "./rules/participant.ts";
 import { type CapTask, findCapTask, reviewsOf } from "./task-rows.ts";
@@ -142,13 +144,13 @@ export class Notices implements OversightListener {
   /** A result that a worker handed in is in the overseer's inbox. */
   async #tellOverseer(tx: WriteTx, cap: CapTask, { id, overseerId }: Task): Promise<void> {
     const held = await readHeldResult(tx, id);
-    const message = resultOf(cap, held?.output);
+    const message = await resultOf(tx, cap, held?.output);
     await this.#postMessage(tx, MessageEffect.SUBMITTED, message, MessageOrigin.PLATFORM, [overseerId]);
   }
 
   async #release(tx: WriteTx, cap: CapTask, events: readonly TaskEvent[], wasHeld: boolean): Promise<void> {
     const last = events.at(-1)?.payload;
-    const message = resultOf(cap, last?.case === "completed" ? last.value.output : undefined);
+    const message = await resultOf(tx, cap, last?.case === "completed" ? last.value.output : undefined);
     const origin = wasHeld ? MessageOrigin.RELEASED : MessageOrigin.PLATFORM;
     await this.#postMessage(tx, MessageEffect.COMPLETED, message, origin, [cap.delegatorId]);
   }
@@ -198,13 +200,20 @@ export class Notices implements OversightListener {
   }
 }
 
-/** A result as its author would say it to who waits for it: in its own words, or as what a worker gave. */
-function resultOf(
-  { capTaskId: taskId, agentId, delegatorId }: CapTask,
+/**
+ * A result as its author would say it to who waits for it: in its own words, or as what a worker gave. What a worker gave as
+ * results of tools nobody checked, so those count only where they were seen before.
+ */
+async function resultOf(
+  tx: ReadTx,
+  { capTaskId: taskId, rootId, agentId, delegatorId }: CapTask,
   output: TaskOutput | undefined,
-): CapMessage {
+): Promise<CapMessage> {
   const common = { taskId, senderId: agentId, recipientId: delegatorId };
-  const said = saidIn(output?.full);
+  let said = saidIn(output?.full);
+  for (const result of toolResultsOf(said ?? { attachments: [] })) {
+    if (!(await hasToolResult(tx, rootId, sha256(identityOf(result))))) said = undefined;
+  }
   const value =
     said === undefined
       ? {
