@@ -67,6 +67,17 @@ describe("an endpoint that does not behave", () => {
     expect(await at(answer)).toMatchObject({ case: "failed", value: { reason } });
   });
 
+  test("one that refuses and never ends its answer is waited for no longer", async () => {
+    const hungUp = Promise.withResolvers<void>();
+    const answer: Answer = (_, response) => {
+      response.once("close", () => hungUp.resolve());
+      response.writeHead(403, JSON_TYPE).write("{");
+      return true;
+    };
+    expect(await at(answer)).toMatchObject({ value: { reason: "ENDPOINT_REFUSED" } });
+    await hungUp.promise;
+  });
+
   test("one that answers at once, as NEKTE's library does without a handler, is understood", async () => {
     const told =
       (result: object): Answer =>

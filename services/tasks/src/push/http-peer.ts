@@ -44,20 +44,24 @@ export function httpPeer(
     params: JsonValue,
     more: { headers?: Record<string, string>; idleMs: number; maxBytes: number; signal: AbortSignal },
   ): Promise<OutboundAnswer> {
-    const { headers = {}, ...limits } = more;
+    const { headers = {}, signal, ...limits } = more;
+    const over = new AbortController();
     const body = JSON.stringify({ jsonrpc: "2.0", method, id: newId(), params });
     // One more than is taken: what is longer is told apart from what breaks off.
     const answer = await sent(
       (limits.idleMs === LONGEST_MS ? streams : calls).send(url, {
         ...limits,
+        signal: AbortSignal.any([signal, over.signal]),
         maxBytes: limits.maxBytes + 1,
         method: "POST",
         headers: { "content-type": "application/json", ...credentials, ...headers },
         body,
       }),
     );
-    if (answer.status !== 200) throw ofStatus(answer.status);
-    return answer;
+    if (answer.status >= 200 && answer.status < 300) return answer;
+    // What else it says is not waited for.
+    over.abort();
+    throw ofStatus(answer.status);
   }
 
   async function call<Desc extends DescMessage>(

@@ -1,0 +1,76 @@
+import { createClient } from "@connectrpc/connect";
+import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { DeputeError, ErrorReason, ManualClock } from "@depute/core";
+import { createDirectTransport } from "@depute/service";
+import { beforeEach, describe, expect, test } from "vitest";
+import { Endpoints } from "./agents.ts";
+
+const PUBLIC = "https://depute.example";
+const never = new AbortController().signal;
+
+let clock: ManualClock;
+let asked: string[];
+let agents: Map<string, { endpoint?: string; status?: AgentStatus } | "away">;
+let endpoints: Endpoints;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  asked = [];
+  agents = new Map();
+  const transport = createDirectTransport({
+    routes: (router) =>
+      router.rpc(AgentService.method.getAgent, ({ id }) => {
+        asked.push(id);
+        const agent = agents.get(id);
+        if (agent === "away") throw new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "away");
+        if (agent === undefined) throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent");
+        const { endpoint, status = AgentStatus.ACTIVE } = agent;
+        return { agent: { id, status, ...(endpoint === undefined ? {} : { nekte: { endpoint } }) } };
+      }),
+  });
+  endpoints = new Endpoints(createClient(AgentService, transport), clock, () => PUBLIC);
+});
+
+describe("an agent's endpoint", () => {
+  test.each([
+    ["is what its record names", { endpoint: "https://a.example/nekte" }, "https://a.example/nekte"],
+    ["is none without a card", {}, ""],
+    ["is none of a removed agent", { endpoint: "https://a.example", status: AgentStatus.REMOVED }, ""],
+    ["is never the platform itself", { endpoint: `${PUBLIC}/nekte/a` }, ""],
+    ["nor over gRPC", { endpoint: "grpcs://depute.example" }, ""],
+    [
+      "but another port is another server",
+      { endpoint: "https://depute.example:8443" },
+      "https://depute.example:8443",
+    ],
+  ])("%s", async (_, agent, endpoint) => {
+    agents.set("a", agent);
+    expect(await endpoints.of("a", never)).toBe(endpoint);
+  });
+
+  test("is none of an unknown agent", async () => {
+    expect(await endpoints.of("nobody", never)).toBe("");
+  });
+
+  test("is believed for a while, and asked for again then", async () => {
+    agents.set("a", {});
+    expect(endpoints.hasNone("a")).toBe(false);
+    await endpoints.of("a", never);
+    await endpoints.of("a", never);
+    expect([asked, endpoints.hasNone("a")]).toEqual([["a"], true]);
+    clock.advance(5000);
+    agents.set("a", { endpoint: "http://b.example" });
+    expect(endpoints.hasNone("a")).toBe(false);
+    expect(await endpoints.of("a", never)).toBe("http://b.example");
+  });
+
+  test("is not guessed while the registry is away", async () => {
+    agents.set("a", "away");
+    await expect(endpoints.of("a", never)).rejects.toMatchObject({
+      reason: ErrorReason.DEPENDENCY_UNAVAILABLE,
+    });
+    agents.set("a", { endpoint: "http://b.example" });
+    expect(await endpoints.of("a", never)).toBe("http://b.example");
+  });
+});
