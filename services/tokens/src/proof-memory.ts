@@ -19,6 +19,8 @@ export class ProofMemory {
   /** By when they may be forgotten. Proofs state whole seconds, so that there are no more of these than seconds. */
   readonly #buckets = new Map<number, Bucket>();
   #strangers = 0;
+  /** When the first bucket may be forgotten. */
+  #earliest = Number.POSITIVE_INFINITY;
 
   constructor(max: number) {
     this.#max = max;
@@ -48,6 +50,7 @@ export class ProofMemory {
     if (bucket === undefined) {
       bucket = { identity: [], token: [] };
       this.#buckets.set(forgetTime, bucket);
+      this.#earliest = Math.min(this.#earliest, forgetTime);
     }
     bucket[kind].push(key);
     if (kind === "identity") this.#strangers++;
@@ -56,6 +59,7 @@ export class ProofMemory {
 
   /** Forgets those whose time is over. */
   forget(now: number): void {
+    if (now <= this.#earliest) return;
     for (const [forgetTime, { identity, token }] of this.#buckets) {
       if (forgetTime >= now) continue;
       this.#buckets.delete(forgetTime);
@@ -63,6 +67,7 @@ export class ProofMemory {
       for (const key of token) this.#keys.delete(key);
       this.#strangers -= identity.length;
     }
+    this.#earliest = Math.min(...this.#buckets.keys());
   }
 
   /** All that are remembered. */

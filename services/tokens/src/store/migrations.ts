@@ -267,4 +267,9 @@ export const migrations: readonly Migration[] = [
       );
       CREATE INDEX used_blocks_by_expiry ON used_blocks (expire_ms)`,
   },
+  {
+    id: 11,
+    name: "audit without an index of times",
+    sql: "DROP INDEX audit_by_time",
+  },
 ];
