@@ -52,7 +52,7 @@ export const registry = defineService({
       min: 0,
       max: 100_000,
       default: 512,
-      help: "MiB of memory for the index that searches by several filters go by, of which 100,000 agents with 5 capabilities take 115 to 510; where it does not suffice such searches are slower",
+      help: "MiB of memory for the index that searches by filters go by, of which 100,000 agents with 5 capabilities take 115 to 510; where it does not suffice such searches are slower",
       group: "Registry",
     },
     orchestratorMayDelegate: {

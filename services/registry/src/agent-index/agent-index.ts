@@ -9,7 +9,7 @@ export interface AgentIndexOptions {
   readonly maxBytes: number;
   /** Called once, when the index does not suffice any more. */
   readonly onFull: () => void;
-  /** {@link MAX_STEPS} and {@link MAX_AGENTS}, where they are to be others. */
+  /** What a search looks at, where it is to be other than by {@link MAX_STEPS} and {@link MAX_AGENTS}. */
   readonly maxSteps?: number;
   readonly maxAgents?: number;
 }
@@ -47,8 +47,9 @@ export interface CapabilityPlace {
 const ENTRY_BYTES = 85;
 const WORD_BYTES = 800;
 
-/** Places that a search looks at in order before it looks for whole agents, of which there are then few. */
+/** Places that a search looks at in order, so many and more for each that it is to find, before it looks for whole agents. */
 const MAX_STEPS = 2_000;
+const STEPS_FOR_EACH = 20;
 
 /** Agents, and capabilities of theirs, that one search looks at; under more of them a walk in the store finds a page soon. */
 const MAX_AGENTS = 20_000;
@@ -156,7 +157,8 @@ export class AgentIndex {
     const words = this.#find(texts);
     if (words === undefined) return [];
     const behind: Place = { word: idWord(after.id), agentId: after.agentId };
-    const places = this.#capabilities.search(words, behind, limit, this.#options.maxSteps ?? MAX_STEPS);
+    const maxSteps = this.#options.maxSteps ?? MAX_STEPS + STEPS_FOR_EACH * limit;
+    const places = this.#capabilities.search(words, behind, limit, maxSteps);
     if (places !== undefined) return places.map(toCapabilityPlace);
 
     const found = this.#withAll(words);

@@ -15,11 +15,11 @@ const MAX_PROPOSED = 2_000;
 const GROWTH = 8;
 
 /**
- * As `listOffers`, for a filter of several words at once: the index in memory tells who has them all, and the store the rest.
+ * As `listOffers`, for a filter of words: the index in memory tells who has them all, and the store the rest.
  *
  * The index may be a moment ahead of the transaction, and the list with it.
  *
- * @returns undefined for a filter that the store's own indexes answer as well
+ * @returns undefined for a filter without words, and for one that the store's own indexes answer as well
  */
 export async function listIntersection(
   tx: ReadTx,
@@ -29,7 +29,7 @@ export async function listIntersection(
 ): Promise<OfferList | undefined> {
   const { keys = [], category, id, agentId } = filter;
   const words = keys.length + (category === undefined ? 0 : 1) + (id === undefined ? 0 : 1);
-  if (agentId !== undefined || words < 2) return undefined;
+  if (agentId !== undefined || words === 0) return undefined;
   const query = { keys, id, category: category === undefined ? undefined : categoryKey(category) };
   // The rest of the filter: the index knows these.
   const { keys: _, category: __, id: ___, ...rest } = filter;
