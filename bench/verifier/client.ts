@@ -121,6 +121,12 @@ export const ITEMS = {
   required: ["items"],
 } as const;
 
+/** The same with a pattern, which runs nowhere but in a thread. */
+export const ITEMS_BY_PATTERN = {
+  ...ITEMS,
+  properties: { ...ITEMS.properties, kind: { type: "string", pattern: "^list" } },
+} as const;
+
 export function output4k() {
   const items: JsonValue[] = [];
   while (JSON.stringify({ items }).length < 4000) {

@@ -100,6 +100,9 @@ test("the same output is judged and paid once", async () => {
   expect(await check(contractId)).toEqual(first);
   expect(model.asked).toHaveLength(1);
   expect((await check(contractId, "another")).result?.passed).toBe(true);
+  const together = await Promise.all([1, 2, 3].map(() => check(contractId, "a third")));
+  expect(new Set(together.map(({ judgeCostMicrocents }) => judgeCostMicrocents))).toEqual(new Set([200n]));
+  expect(model.asked).toHaveLength(3);
 });
 
 test.each<[what: string, ...replies: Parameters<FakeModel["answer"]>]>([

@@ -142,9 +142,12 @@ async function byModel(
   }
   const judging = judge.prepare(contract, spec, output);
   const payer = { contract, token: payingToken };
-  const { result, problem, cost } = await charged(verifier, payer, judging, signal, async (tx, judged) => {
-    if (judged.result !== undefined) await insertJudgement(tx, key, judged.result, judged.cost, clock.now());
-  });
+  const { result, problem, cost } = await judge.once(`${contract.id} ${outputHash} ${step}`, () =>
+    charged(verifier, payer, judging, signal, async (tx, judged) => {
+      if (judged.result !== undefined)
+        await insertJudgement(tx, key, judged.result, judged.cost, clock.now());
+    }),
+  );
   return result === undefined ? failing(problem, cost) : { result, reviewId: "", cost };
 }
 

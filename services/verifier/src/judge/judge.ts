@@ -49,6 +49,8 @@ export interface Judging {
 export class Judge {
   readonly #options: JudgeOptions;
   readonly #waiting: (() => void)[] = [];
+  /** Judgings that are on their way. */
+  readonly #running = new Map<string, Promise<Judged>>();
   #open = 0;
 
   constructor(options: JudgeOptions) {
@@ -77,6 +79,15 @@ export class Judge {
       limitMs: this.#options.timeoutMs * (1 + Math.ceil(this.#options.maxWaiting / this.#options.maxOpen)),
       ask: (signal) => this.#judge(contract.id, wanted, endpoint, prompt, signal),
     };
+  }
+
+  /** Whoever asks for a judging that is on its way waits for it: it is asked, and paid, once. */
+  once(key: string, run: () => Promise<Judged>): Promise<Judged> {
+    const running = this.#running.get(key);
+    if (running !== undefined) return running;
+    const judged = run().finally(() => this.#running.delete(key));
+    this.#running.set(key, judged);
+    return judged;
   }
 
   async #judge(
