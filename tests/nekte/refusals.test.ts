@@ -1,0 +1,136 @@
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { holderHeaders } from "@depute/client";
+import { ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
+import { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
+import { beforeAll, describe, expect, test } from "vitest";
+import { bytes, call, error, result } from "../gateway/platform.ts";
+import { CONTEXT, frames, lasting, Scene, work } from "./scene.ts";
+
+const scene = new Scene();
+const { countTasks, holder, nekte, postAs } = scene;
+const rpc = () => createClient(Nekte, scene.platform.transport);
+const NLP = { "nekte-agent": "nlp-worker" };
+
+/** Status and NEKTE's code of what gRPC refuses. */
+async function refusal(answer: Promise<unknown>) {
+  const refused = ConnectError.from(await answer.catch((thrown: unknown) => thrown));
+  return [refused.code, Number(refused.findDetails(ErrorInfoSchema)[0]?.metadata.nekte_code)];
+}
+
+/** A delegation that JSON and gRPC can both say. */
+interface Delegation {
+  task: { id: string; desc: string; timeout_ms: number };
+  context: {
+    id?: string;
+    data: unknown;
+    permissions: object;
+    ttl_s: number;
+    compression?: string;
+    scope?: string[];
+  };
+}
+
+function toMessage({ task, context }: Delegation) {
+  const { id, desc, timeout_ms: timeoutMs } = task;
+  const { data, permissions, ttl_s: ttlS, scope, ...more } = context;
+  return {
+    task: { id, desc, timeoutMs },
+    context: {
+      ...more,
+      data: bytes(data as never),
+      permissions,
+      ttlS,
+      ...(scope === undefined ? {} : { scope: { capabilities: scope } }),
+    },
+  };
+}
+
+const taken = lasting(work());
+const reference = (id: string): Delegation => ({
+  ...work(),
+  context: { ...CONTEXT, id, data: null, compression: "reference" },
+});
+
+beforeAll(async () => {
+  await frames(await nekte("nekte.delegate", taken, "/nekte/nlp-worker"));
+  await result(nekte("nekte.context", { envelope: { id: "gone", data: 1, ...CONTEXT } }));
+  await result(nekte("nekte.context", { action: "revoke", envelope: { id: "gone" } }));
+});
+
+describe("a delegation is refused alike on JSON-RPC, server-sent events and gRPC", () => {
+  test.each<[string, () => Delegation, string, number, Code]>([
+    [
+      "an id that names other work",
+      () => ({ ...taken, task: { ...taken.task, desc: "other" } }),
+      "nlp-worker",
+      -32602,
+      Code.AlreadyExists,
+    ],
+    ["a context that was taken back", () => reference("gone"), "nlp-worker", -32004, Code.FailedPrecondition],
+    ["a context that never was", () => reference("never"), "nlp-worker", -32053, Code.NotFound],
+    [
+      "a context for something else",
+      () => ({ ...work(), context: { data: 1, ...CONTEXT, scope: ["sentiment"] } }),
+      "nlp-worker",
+      -32005,
+      Code.PermissionDenied,
+    ],
+    ["an agent that does not exist", () => work(), "nobody", -32053, Code.NotFound],
+    ["more words than are read", () => work("x".repeat(4097)), "nlp-worker", -32602, Code.InvalidArgument],
+    [
+      "a context that is too large",
+      () => ({ ...work(), context: { data: "x".repeat(1_048_600), ...CONTEXT } }),
+      "nlp-worker",
+      -32602,
+      Code.InvalidArgument,
+    ],
+    ["no time", () => work("x", { timeout_ms: 0 }), "nlp-worker", -32602, Code.InvalidArgument],
+  ])("%s", async (_, delegation, agent, code, status) => {
+    const before = await countTasks();
+    const params = delegation();
+    const path = `/nekte/${agent}`;
+    expect((await error(nekte("nekte.delegate", params, path))).code).toBe(code);
+    const accept = { accept: "text/event-stream" };
+    const [frame, ...more] = await frames(
+      await scene.platform.post(path, call("nekte.delegate", params), accept),
+    );
+    expect(more).toEqual([]);
+    expect(JSON.parse(frame?.replace(/^event: error\ndata: /, "") ?? "")).toMatchObject({
+      task_id: params.task.id,
+      code,
+    });
+    const stream = rpc().delegate(toMessage(params), { headers: { "nekte-agent": agent } });
+    const [refused, named] = await refusal(stream[Symbol.asyncIterator]().next());
+    expect(refused).toBe(status);
+    // What the contract itself refuses is refused before NEKTE is spoken.
+    if (status !== Code.InvalidArgument) expect(named).toBe(code);
+    expect(await countTasks()).toBe(before);
+  });
+});
+
+describe("somebody else's task looks like none", () => {
+  const calls = [
+    ["nekte.task.status", "taskStatus", "TaskStatus"],
+    ["nekte.task.cancel", "taskCancel", "TaskCancel"],
+    ["nekte.task.resume", "taskResume", "TaskResume"],
+  ] as const;
+
+  test.each(calls)("to %s", async (method, name, rpcName) => {
+    const [alice, eve] = [holder(), holder()];
+    const params = lasting(work());
+    const { id } = params.task;
+    await frames(await postAs(alice, "nekte.delegate", params));
+    const foreign = await error(postAs(eve, method, { task_id: id }));
+    const none = await error(postAs(eve, method, { task_id: "never" }));
+    expect(foreign).toEqual(JSON.parse(JSON.stringify(none).replaceAll("never", id)));
+    const headers = holderHeaders(eve, `/nekte.v1.Nekte/${rpcName}`);
+    expect(await refusal(rpc()[name]({ taskId: id }, { headers }))).toEqual([Code.NotFound, -32009]);
+  });
+});
+
+test("what is too long for a message is refused on gRPC, too, and its connection goes on", async () => {
+  const input = new Uint8Array(4_194_304);
+  const [status] = await refusal(rpc().invoke({ cap: "sentiment", input }, { headers: NLP }));
+  expect(status).toBe(Code.ResourceExhausted);
+  expect((await rpc().discover({ level: 0 }, { headers: NLP })).agent).toBe("nlp-worker");
+});
