@@ -7,9 +7,9 @@ import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb"
 import { type Task, type TaskOutput, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { isObject } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
 import type { ReadTx, WriteTx } from "@depute/store";
 import { decode } from "@depute/wire";
-import { sha256 } from "../digest.ts";
 import type { TaskChange } from "../engine.ts";
 import type { Decision, OversightListener } from "../oversight/index.ts";
 import { advance } from "../rules/advance.ts";
@@ -212,7 +212,7 @@ async function resultOf(
   const common = { taskId, senderId: agentId, recipientId: delegatorId };
   let said = saidIn(output?.full);
   for (const result of toolResultsOf(said ?? { attachments: [] })) {
-    if (!(await hasToolResult(tx, rootId, sha256(identityOf(result))))) said = undefined;
+    if (!(await hasToolResult(tx, rootId, sha256Hex(identityOf(result))))) said = undefined;
   }
   const value =
     said === undefined
