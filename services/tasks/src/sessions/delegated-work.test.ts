@@ -49,6 +49,8 @@ function watch({ sessionId }: Session, who: Person, delegationId = "del") {
       if (event !== undefined) events.push(event);
     }
   })();
+  // Whoever awaits it hears of a refusal, if not at once.
+  over.catch(() => {});
   return { events, over };
 }
 
@@ -133,6 +135,18 @@ test.each<[string, (session: Session) => Promise<unknown>]>([
     TaskStatus.CANCELLED,
     "the delegation has ended without a report",
   ]);
+});
+
+test("ids are strangers' words: one that every object has is an id like any other", async () => {
+  const session = await stage.introduced();
+  await stage.say(ANN, "OBSERVE", {}, session);
+  const body = { delegationId: "__proto__", targetAgent: EVE.uri, scope: "s", authority: "advisory" };
+  await stage.say(BEN, "DELEGATE", body, session);
+  await stage.say(EVE, "ACCEPT", { referenceId: "__proto__" }, session);
+  await stage.say(EVE, "INFORM", { informType: "result", references: ["__proto__"] }, session);
+  const { events, over } = watch(session, ANN, "__proto__");
+  await over;
+  expect(cases(events)).toEqual(["created", "accepted", "started", "completed"]);
 });
 
 test("there is no task of what was refused, and nobody else watches", async () => {

@@ -5,6 +5,7 @@ import {
   exportTranscript,
   idleSession,
   isTerminal,
+  objectOf,
   type ProofRules,
   type Proven,
   partyOf,
@@ -265,7 +266,7 @@ export class SessionEngine {
     const changed = changedWork(before, after);
     for (const { delegationId, state } of changed) {
       await noteWork(tx, after.sessionId, delegationId);
-      const delegation = after.objects[delegationId];
+      const delegation = objectOf(after, delegationId);
       if (state !== "reported" || delegation?.result === undefined) continue;
       const { ordinal: askedOrdinal, result } = delegation;
       await insertEvidence(tx, after, { delegationId, askedOrdinal, reportOrdinal: result.ordinal }, nowMs);

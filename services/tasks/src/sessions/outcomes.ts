@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { type Client, createClient, type Transport } from "@connectrpc/connect";
 import { DISPUTE_SEVERITY, type Outcome, outcomesOf, type Session } from "@depute/asp";
@@ -9,6 +8,7 @@ import {
   TrustService,
 } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { ErrorReason } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
 import { fromConnectError, ownHeaders } from "@depute/service";
 import { registeredId } from "./agents.ts";
 
@@ -69,7 +69,7 @@ export class OutcomeReporter {
   /** @throws DeputeError when the registry does not answer: to be tried again */
   async report(session: Session): Promise<void> {
     for (const [index, evidence] of evidenceOfSession(session).entries()) {
-      const digest = createHash("sha256").update(`${session.sessionId}/${index}`).digest("hex");
+      const digest = sha256Hex(`${session.sessionId}/${index}`);
       const request = { evidenceId: `asp_${digest}`, evidence };
       await this.#trust.recordEvidence(request, { headers: ownHeaders("") }).catch((thrown: unknown) => {
         const refusal = fromConnectError(thrown);

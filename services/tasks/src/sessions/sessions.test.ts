@@ -140,9 +140,10 @@ test("who is brought in sees the session, and who is sent away does not any more
     for await (const { entry } of api.watchSession({ sessionId }, as(EVE.key)))
       seen.push(entry?.ordinal ?? 0);
   })();
+  const ended = refusal(watching);
   await say(EVE, "ACCEPT", { referenceId: "del" });
   await say(BEN, "WITHDRAW", { referenceId: "del" });
-  expect(await refusal(watching)).toBe("SESSION_NOT_FOUND");
+  expect(await ended).toBe("SESSION_NOT_FOUND");
   expect(seen).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   expect(await refusal(api.getSession({ sessionId }, as(EVE.key)))).toBe("SESSION_NOT_FOUND");
 });

@@ -1,4 +1,4 @@
-import { objectsOf, type Session, type WorkState, workOf } from "@depute/asp";
+import { objectOf, objectsOf, type Session, type WorkState, workOf } from "@depute/asp";
 import type { ReadTx, WriteTx } from "@depute/store";
 
 /** A delegation whose task is to be looked after. */
@@ -37,7 +37,7 @@ export interface ChangedWork {
 export function changedWork(before: Session, after: Session): ChangedWork[] {
   return objectsOf(after, "delegation").flatMap((delegation) => {
     const state = workOf(after, delegation);
-    const known = before.objects[delegation.id];
+    const known = objectOf(before, delegation.id);
     const was = known === undefined ? "asked" : workOf(before, known);
     const isNews = state === "over" ? was === "going" : state !== "asked" && state !== was;
     return isNews ? [{ delegationId: delegation.id, state }] : [];
