@@ -67,6 +67,8 @@ describe("refuses", () => {
     ["a fact of a fact", "task.priority.depth > 5", "which is no fact"],
     ["an unknown fact in has()", "has(task.owner)", "names task.owner"],
     ["a regular expression", "justification.matches('(a+)+$')", "calls matches"],
+    ["a search in a text that is made", "(justification + justification).contains('b')", "asks contains"],
+    ["a search for a text that is made", "justification.endsWith('b' + justification)", "asks endsWith"],
     ["a macro over a list", "to.tags.all(a, to.tags.all(b, a == b))", "macro over a list"],
     ["what maps a list", "to.tags.map(t, t + t) == []", "macro over a list"],
     ["a map", "{'a': 1} == {'a': 1}", "makes a map"],
@@ -81,6 +83,19 @@ describe("refuses", () => {
   ])("%s", (_, source, why) => {
     expect(() => readPredicate(source)).toThrow(why);
   });
+});
+
+it("is quick, whatever it is and is asked", () => {
+  const justification = "a".repeat(4_000);
+  const sources = [
+    `justification.contains('b${"a".repeat(900)}')`,
+    `${"justification+".repeat(60)}justification == ${"justification+".repeat(4)}justification`,
+    Array(30).fill("justification.contains(to.id)").join("||"),
+  ];
+  for (const source of sources) {
+    const facts = { ...FACTS, justification, to: { ...FACTS.to, id: `b${"a".repeat(127)}` } };
+    expect(readPredicate(source)(facts)).toEqual({ holds: false });
+  }
 });
 
 describe("of a manifest", () => {

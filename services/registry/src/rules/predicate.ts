@@ -58,6 +58,9 @@ const FUNCTIONS = new Set([
   ...["size", "contains", "startsWith", "endsWith", "int", "uint", "double", "string"],
 ]);
 
+/** Looking for one long text in another costs the product of their lengths, so both are to be short: facts, or written out. */
+const TEXT_FUNCTIONS = new Set(["contains", "startsWith", "endsWith"]);
+
 const ENVIRONMENT = celEnv();
 
 /**
@@ -126,9 +129,16 @@ function checkPart({ exprKind: { case: kind, value } }: Expr): (Expr | undefined
       if (Object.hasOwn(MEMBERS, of) && MEMBERS[of]?.includes(field)) return [operand];
       throw new PredicateError(`names ${shorten(`${of}.${field}`)}, which is no fact`);
     }
-    case "callExpr":
-      if (FUNCTIONS.has(value.function)) return [value.target, ...value.args];
-      throw new PredicateError(`calls ${shorten(value.function)}, which predicates may not`);
+    case "callExpr": {
+      if (!FUNCTIONS.has(value.function)) {
+        throw new PredicateError(`calls ${shorten(value.function)}, which predicates may not`);
+      }
+      const parts = [value.target, ...value.args];
+      if (TEXT_FUNCTIONS.has(value.function) && parts.some((part) => part?.exprKind.case === "callExpr")) {
+        throw new PredicateError(`asks ${value.function} of what is neither a fact nor written out`);
+      }
+      return parts;
+    }
     case "listExpr":
       return value.elements;
     default:
