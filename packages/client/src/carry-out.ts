@@ -7,6 +7,7 @@ import {
   TaskFailureSchema,
   TaskOutputSchema,
   TaskQuestionSchema,
+  TaskStatus,
   TaskUsageSchema,
 } from "@depute/contracts/depute/tasks/v1/task_pb";
 import {
@@ -33,7 +34,12 @@ const LONGEST_BEAT_MS = 20_000;
 
 /** The reason that a running piece of work sees when the worker is stopped. */
 export class Released extends Error {
-  override readonly name = "Released";
+  override readonly name: string = "Released";
+}
+
+/** The reason that a running piece of work sees when its delegator has called it off and leaves it time to end in order. */
+export class CalledOff extends Released {
+  override readonly name: string = "CalledOff";
 }
 
 /** What the work is interrupted by, at a checkpoint. */
@@ -102,6 +108,7 @@ class Run {
   }
 
   async begin(): Promise<void> {
+    if (this.#assignment.task?.status === TaskStatus.RUNNING) return;
     await this.end(() => this.#calls.startAssignment({ lease: this.#lease }));
   }
 
@@ -124,6 +131,7 @@ class Run {
 
   #heed(directive: WorkerDirective): void {
     if (directive === WorkerDirective.STOP) this.#stop.abort(new Error("the task was called off"));
+    if (directive === WorkerDirective.CANCEL) this.#stop.abort(new CalledOff("the task was called off"));
     if (directive === WorkerDirective.SUSPEND) this.#interrupting.abort(new Interrupted());
   }
 

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { type Client, Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
-import { TaskSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { TaskSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { WorkerDirective, WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
 import { afterEach, describe, expect, test } from "vitest";
@@ -23,6 +23,8 @@ interface Script {
   stumble?: { on: string; code: Code; reason?: string };
   /** What a progress report is answered with. */
   directive?: WorkerDirective;
+  /** Where the task stands when it comes. */
+  status?: TaskStatus;
   /** Thrown by every report. */
   refuse?: Code;
 }
@@ -60,7 +62,11 @@ function scene(script: Script = {}): Scene {
           yield {
             assignment: {
               lease: { taskId: "t", epoch: 1n },
-              task: create(TaskSchema, { id: "t", input: { kind: { case: "stringValue", value: "in" } } }),
+              task: create(TaskSchema, {
+                id: "t",
+                status: script.status ?? TaskStatus.ACCEPTED,
+                input: { kind: { case: "stringValue", value: "in" } },
+              }),
               heartbeatInterval: { seconds: 60n },
               workerToken: "token",
               checkpoint: { kind: { case: "numberValue", value: 3 } },
@@ -184,6 +190,27 @@ describe("a worker", () => {
     await aborted.promise;
     await running?.stop(0);
     expect(one.told).toEqual(["start", "progress 1/2 id"]);
+  });
+
+  test("called off with time to end in order, its work sees its signal abort, and is given back", async () => {
+    const one = scene({ directive: WorkerDirective.CANCEL });
+    const cleaned = Promise.withResolvers<void>();
+    begin(one, async (_input, { progress, signal }) => {
+      await progress(1, 2).catch(() => {});
+      expect(signal.aborted).toBe(true);
+      cleaned.resolve();
+      return { output: null };
+    });
+    await cleaned.promise;
+    await one.ended;
+    expect(one.told).toEqual(["start", "progress 1/2 id", "release"]);
+  });
+
+  test("whose work came begun does not begin it", async () => {
+    const one = scene({ status: TaskStatus.RUNNING });
+    begin(one, good);
+    await one.ended;
+    expect(one.told).toEqual(["progress 1/2 id", "partial compact", "complete done 7"]);
   });
 
   test("stopped in mid work, it gives the work back", async () => {

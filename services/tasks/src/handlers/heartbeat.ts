@@ -6,7 +6,7 @@ import {
   type Lease,
   WorkerDirective,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { toTimestamp } from "@depute/core";
+import { fromTimestamp, toTimestamp } from "@depute/core";
 import { advance, extendLease } from "../rules/advance.ts";
 import { overspent } from "../rules/apply-event.ts";
 import { directiveOf } from "../rules/directive.ts";
@@ -34,10 +34,11 @@ interface Found {
 export async function heartbeat(
   tasks: TasksContext,
   lease: Lease,
-  { inputsSeen, wait, usage }: HeartbeatAssignmentRequest,
+  { inputsSeen, wait, usage, workExpireTime }: HeartbeatAssignmentRequest,
   context: HandlerContext,
 ) {
   const caller = await callerOf(tasks, context);
+  const known = workExpireTime && fromTimestamp(workExpireTime);
   let inputs: Value[] = [];
   let spendLeft: SpendBudget | undefined;
   const record = await tasks.engine.change(lease.taskId, async (before, nowMs, tx) => {
@@ -51,15 +52,15 @@ export async function heartbeat(
     return { record: extendLease(before, nowMs), events: [] };
   });
   const waitMs = Math.min(ms(wait), heartbeatIntervalMs(record.task));
-  if (waitMs === 0 || isWorthTelling({ record, inputs }, lease))
-    return answer(lease, record, inputs, spendLeft);
+  if (waitMs === 0 || isWorthTelling({ record, inputs }, lease, known))
+    return answer(lease, known, record, inputs, spendLeft);
 
   const look = () =>
     tasks.engine.store.read(async (tx): Promise<Found | undefined> => {
       const present = await readTask(tx, lease.taskId);
       if (present === undefined) return undefined;
       const found = { record: present, inputs: await readProvidedInputs(tx, lease.taskId, inputsSeen) };
-      return isWorthTelling(found, lease) ? found : undefined;
+      return isWorthTelling(found, lease, known) ? found : undefined;
     });
   const found = await waitFor(
     { ...watchOptions(tasks), pollMs: waitMs },
@@ -68,28 +69,29 @@ export async function heartbeat(
     context,
     look,
   );
-  if (found === undefined) return answer(lease, record, inputs, spendLeft);
+  if (found === undefined) return answer(lease, known, record, inputs, spendLeft);
   if (!isOver(found.record, lease)) requireLease(found.record, lease);
-  return answer(lease, found.record, found.inputs, spendLeft);
+  return answer(lease, known, found.record, found.inputs, spendLeft);
 }
 
 /** Whether a worker that waits should hear of it now. */
-function isWorthTelling({ record, inputs }: Found, lease: Lease): boolean {
+function isWorthTelling({ record, inputs }: Found, lease: Lease, known: number | undefined): boolean {
   return (
     inputs.length > 0 ||
     BigInt(record.epoch) !== lease.epoch ||
     record.hold === undefined ||
-    directiveOf(record, lease).directive !== WorkerDirective.CONTINUE
+    directiveOf(record, lease, known).directive !== WorkerDirective.CONTINUE
   );
 }
 
 function answer(
   lease: Lease,
+  known: number | undefined,
   record: TaskRecord,
   providedInputs: Value[],
   spendLeft: SpendBudget | undefined,
 ) {
-  const told = directiveOf(record, lease);
+  const told = directiveOf(record, lease, known);
   const { hold, task } = record;
   if (hold === undefined) return told;
   return {

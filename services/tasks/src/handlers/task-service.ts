@@ -1,13 +1,14 @@
 import { create } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { TaskCancelledSchema, type TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { TaskCancellationSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
-import { DeputeError, ErrorReason } from "@depute/core";
+import { DeputeError, ErrorReason, toTimestamp } from "@depute/core";
 import { wholeTask } from "../engine.ts";
 import { advance } from "../rules/advance.ts";
 import type { TaskRecord } from "../rules/record.ts";
-import { isTerminal, statusName } from "../rules/state-machine.ts";
+import { isHeld, isTerminal, statusName } from "../rules/state-machine.ts";
 import { isDelegator, isOverseer, requireVisible, taskNotFound } from "../rules/visibility.ts";
 import { readEvents } from "../store/event-rows.ts";
 import { findByExternalId, readTask } from "../store/task-rows.ts";
@@ -18,6 +19,7 @@ import { callerOf, findVisible, type TasksContext, taskIdOf, watchOptions } from
 import { handOver } from "./create.ts";
 import { lineageOf, treePage } from "./lineage.ts";
 import { listPage } from "./list.ts";
+import { moveDeadline } from "./move-deadline.ts";
 import { decideReview, listReviews } from "./review.ts";
 
 /** What delegators call. */
@@ -65,6 +67,10 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
       yield* told(tasks, record, afterSequence, context);
     },
 
+    async moveTaskDeadline(request, context) {
+      return { task: await readWhole(tasks, await moveDeadline(tasks, request, context)) };
+    },
+
     async suspendTask(request, context) {
       return { task: await readWhole(tasks, await suspendTask(tasks, request, context)) };
     },
@@ -94,7 +100,7 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
     },
 
     async cancelTask(request, context) {
-      const { reason } = request;
+      const { reason, grace } = request;
       const caller = await callerOf(tasks, context);
       const taskId = await taskIdOf(tasks, caller, request);
       let previousStatus: TaskStatus = TaskStatus.UNSPECIFIED;
@@ -111,7 +117,14 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
         }
         if (isTerminal(task.status)) throw notCancellable(taskId, task.status);
         previousStatus = task.status;
-        const value = create(TaskCancelledSchema, { reason });
+        const graceMs = grace === undefined ? 0 : durationMs(grace);
+        if (graceMs > 0 && isHeld(task.status)) {
+          if (task.cancellation !== undefined) return { record: before, events: [] };
+          const asked = create(TaskCancellationSchema, { reason, expireTime: toTimestamp(nowMs + graceMs) });
+          const payload = { case: "cancellationRequested", value: asked } as const;
+          return advance(before, { payload, by: "delegator" }, nowMs);
+        }
+        const value = create(TaskCancelledSchema, { reason: reason || (task.cancellation?.reason ?? "") });
         return advance(before, { payload: { case: "cancelled", value }, by: "delegator" }, nowMs);
       });
       return { task: await readWhole(tasks, record.task.id), previousStatus };

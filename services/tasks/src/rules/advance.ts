@@ -1,10 +1,16 @@
-import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import { TaskStatus, type TaskVerification } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { create } from "@bufbuild/protobuf";
+import type { TaskDeadlineMoved, TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import {
+  type Task,
+  TaskCancellationSchema,
+  TaskStatus,
+  type TaskVerification,
+} from "@depute/contracts/depute/tasks/v1/task_pb";
 import { ErrorReason, fromTimestamp } from "@depute/core";
 import { applyEvent, failureOf, nextEvent, type TaskPayload } from "./apply-event.ts";
 import { type Limit, limitsMs, passedDeadline } from "./limits.ts";
 import type { Hold, Settlement, TaskRecord } from "./record.ts";
-import { afterFailedAttempt, type Circumstances } from "./retry.ts";
+import { afterFailedAttempt, type Circumstances, cancelled } from "./retry.ts";
 import { type Actor, isHeld } from "./state-machine.ts";
 
 /** A task that has moved on, and the events that moved it, in order. */
@@ -51,7 +57,9 @@ export function advance(record: TaskRecord, step: Step, nowMs: number): Advance 
   }
   const settled = step.settles === undefined ? record.settled : { by: step.settles, epoch: record.epoch };
   const hold = isHeld(task.status) ? holdAfter(record, step, nowMs) : undefined;
-  const queuedMs = task.status === TaskStatus.PENDING ? availableMs(step.payload, nowMs) : record.queuedMs;
+  // What is noted of a task that waits leaves it where it stands.
+  const waitsAnew = task.status === TaskStatus.PENDING && record.task.status !== TaskStatus.PENDING;
+  const queuedMs = waitsAnew ? availableMs(step.payload, nowMs) : record.queuedMs;
   return { record: { ...next, hold, settled, queuedMs }, events: [event] };
 }
 
@@ -63,9 +71,18 @@ function availableMs(payload: TaskPayload, nowMs: number): number {
 
 /** The hold of a worker that goes on: the time that it waited for an answer is not its own. */
 function holdAfter({ task, hold }: TaskRecord, { payload }: Step, nowMs: number): Hold | undefined {
-  if (hold === undefined || payload.case !== "inputProvided" || task.questionTime === undefined) return hold;
+  if (hold === undefined) return hold;
+  if (payload.case === "deadlineMoved") return holdWithin(task, hold, payload.value);
+  if (payload.case !== "inputProvided" || task.questionTime === undefined) return hold;
   const waitedMs = Math.max(0, nowMs - fromTimestamp(task.questionTime));
   return { ...hold, attemptDeadlineMs: hold.attemptDeadlineMs + waitedMs };
+}
+
+/** The hold of a task whose time was moved: an attempt that was bounded by nothing else has as much as the task. */
+function holdWithin(before: Task, hold: Hold, { expireTime }: TaskDeadlineMoved): Hold {
+  const { attempt, total } = limitsMs(before);
+  if (expireTime === undefined || attempt < total) return hold;
+  return { ...hold, attemptDeadlineMs: fromTimestamp(expireTime) };
 }
 
 /** The record after a sign of life of its worker. */
@@ -95,6 +112,8 @@ export function advanceByTime(record: TaskRecord, circumstances: Circumstances):
 
 function payloadOf({ task }: TaskRecord, limit: Limit, circumstances: Circumstances): TaskPayload {
   switch (limit) {
+    case "cancellation":
+      return cancelled(task.cancellation ?? create(TaskCancellationSchema));
     case "total":
       return expired("the task was not finished within its total limit");
     case "start":

@@ -3,7 +3,15 @@ import { type TaskEvent, TaskEventSchema } from "@depute/contracts/depute/tasks/
 import { type Task, TaskFailureSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { ErrorReason, fromTimestamp, reasonName, toTimestamp } from "@depute/core";
 import { exceeded, type Overdraft } from "./spend.ts";
-import { type Actor, canTransition, isHeld, isTerminal, stateConflict } from "./state-machine.ts";
+import {
+  type Actor,
+  canTransition,
+  HELD_STATUSES,
+  isHeld,
+  isTerminal,
+  OPEN_STATUSES,
+  stateConflict,
+} from "./state-machine.ts";
 
 /** What happened, without when and where in the log. */
 export type TaskPayload = Exclude<TaskEvent["payload"], { case: undefined }>;
@@ -40,6 +48,8 @@ const NOTES: Record<Exclude<TaskPayload["case"], keyof typeof MOVES>, Note> = {
   checkpointed: { by: "worker", within: [TaskStatus.RUNNING, TaskStatus.INPUT_REQUIRED] },
   estimated: { by: "worker", within: [TaskStatus.ACCEPTED, TaskStatus.RUNNING, TaskStatus.INPUT_REQUIRED] },
   suspensionRequested: { by: "delegator", within: [TaskStatus.RUNNING, TaskStatus.INPUT_REQUIRED] },
+  cancellationRequested: { by: "delegator", within: HELD_STATUSES },
+  deadlineMoved: { by: "delegator", within: OPEN_STATUSES },
 };
 
 function isMove(name: TaskPayload["case"]): name is keyof typeof MOVES {
@@ -97,7 +107,10 @@ export function applyEvent(task: Task, event: TaskEvent): Task {
 function forgetInterruptions(after: Task): void {
   delete after.question;
   delete after.questionTime;
-  if (!isHeld(after.status)) delete after.suspensionRequest;
+  if (!isHeld(after.status)) {
+    delete after.suspensionRequest;
+    delete after.cancellation;
+  }
   if (isTerminal(after.status)) after.checkpointAvailable = false;
 }
 
@@ -123,6 +136,13 @@ function applyPayload(after: Task, payload: TaskPayload, event: TaskEvent): void
       return;
     case "suspensionRequested":
       after.suspensionRequest = payload.value.reason;
+      return;
+    case "cancellationRequested":
+      after.cancellation = payload.value;
+      return;
+    case "deadlineMoved":
+      if (payload.value.expireTime !== undefined) after.expireTime = payload.value.expireTime;
+      if (payload.value.limits !== undefined) after.limits = payload.value.limits;
       return;
     case "inputRequired":
       after.question = payload.value;
@@ -177,8 +197,13 @@ function checkTransition(task: Task, payload: TaskPayload, by?: Actor): void {
   const legal =
     name === "created"
       ? task.status === TaskStatus.UNSPECIFIED && (by === undefined || by === "delegator")
-      : canTransition(task.status, to, by);
+      : canTransition(task.status, to, by) && (name !== "cancelled" || mayCancel(task, by));
   if (!legal) throw stateConflict(task.id, task.status, to);
+}
+
+/** A worker and the clock end only what the delegator has called off. */
+function mayCancel({ cancellation }: Task, by: Actor | undefined): boolean {
+  return cancellation !== undefined || (by !== "worker" && by !== "clock");
 }
 
 /** A failure with a reason of the vocabulary. */

@@ -15,11 +15,14 @@ const HOUR_MS = 3_600_000;
 /** The total limit of a task that names none. */
 export const DEFAULT_TOTAL_MS = HOUR_MS;
 
+/** The longest time that a task may take. */
+export const MAX_TOTAL_MS = 30 * 24 * HOUR_MS;
+
 /** The heartbeat limit of a task that names none. */
 export const DEFAULT_HEARTBEAT_MS = 30_000;
 
 /** The limits, in the order in which they are looked at when several have passed. */
-export type Limit = "total" | "start" | "queue" | "attempt" | "heartbeat";
+export type Limit = "cancellation" | "total" | "start" | "queue" | "attempt" | "heartbeat";
 
 export interface Deadline {
   readonly limit: Limit;
@@ -28,7 +31,7 @@ export interface Deadline {
 }
 
 /** The limits of a task that say how long something may take, in milliseconds. */
-export type LimitsMs = Readonly<Record<Exclude<Limit, "start">, number>>;
+export type LimitsMs = Readonly<Record<Exclude<Limit, "start" | "cancellation">, number>>;
 
 /**
  * The limits in force, all four set: queue and attempt default to the whole task's and cannot outlast it.
@@ -70,6 +73,9 @@ export function nextDeadline(record: TaskRecord): Deadline | undefined {
   const { task, hold } = record;
   if (isTerminal(task.status)) return undefined;
   const candidates: Deadline[] = [];
+  if (task.cancellation?.expireTime !== undefined) {
+    candidates.push({ limit: "cancellation", atMs: fromTimestamp(task.cancellation.expireTime) });
+  }
   if (task.expireTime !== undefined) {
     candidates.push({ limit: "total", atMs: fromTimestamp(task.expireTime) });
   }
@@ -92,11 +98,29 @@ export function nextDeadline(record: TaskRecord): Deadline | undefined {
   );
 }
 
-/** When the attempt, or the whole task, has taken too long; epoch milliseconds. */
-export function workDeadlineMs({ expireTime }: Task, { attemptDeadlineMs }: Hold): number {
-  return expireTime === undefined
-    ? attemptDeadlineMs
-    : Math.min(attemptDeadlineMs, fromTimestamp(expireTime));
+/** When the attempt, or the whole task, has taken too long, or what was called off has to be over; epoch milliseconds. */
+export function workDeadlineMs({ expireTime, cancellation }: Task, { attemptDeadlineMs }: Hold): number {
+  const times = [expireTime, cancellation?.expireTime].map((time) =>
+    time === undefined ? attemptDeadlineMs : fromTimestamp(time),
+  );
+  return Math.min(attemptDeadlineMs, ...times);
+}
+
+/**
+ * The limits of a task that is to end at another time: those for queue and attempt that were as long as the total one go
+ * along with it, and none is longer.
+ *
+ * @param totalMs from the task's creation
+ */
+export function movedLimits(task: Task, totalMs: number): TaskLimits {
+  const before = limitsMs(task);
+  const moved = (limit: number) => durationFromMs(limit >= before.total ? totalMs : Math.min(limit, totalMs));
+  return create(TaskLimitsSchema, {
+    total: durationFromMs(totalMs),
+    queue: moved(before.queue),
+    attempt: moved(before.attempt),
+    heartbeat: durationFromMs(before.heartbeat),
+  });
 }
 
 /** The deadline that has passed at a time, if one has. */

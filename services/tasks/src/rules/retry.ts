@@ -1,7 +1,16 @@
 import { create } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import { TaskRequeuedSchema, TaskSuspendedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import type { RetryPolicy, Task, TaskFailure } from "@depute/contracts/depute/tasks/v1/task_pb";
+import {
+  TaskCancelledSchema,
+  TaskRequeuedSchema,
+  TaskSuspendedSchema,
+} from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import type {
+  RetryPolicy,
+  Task,
+  TaskCancellation,
+  TaskFailure,
+} from "@depute/contracts/depute/tasks/v1/task_pb";
 import { toTimestamp } from "@depute/core";
 import { failureOf, type TaskPayload } from "./apply-event.ts";
 
@@ -44,7 +53,8 @@ export function afterFailedAttempt(
   cause: TaskFailure,
   { nowMs, random }: Circumstances,
 ): TaskPayload {
-  const { retry, attempt, suspensionRequest } = task;
+  const { retry, attempt, suspensionRequest, cancellation } = task;
+  if (cancellation !== undefined) return cancelled(cancellation);
   const final = !cause.retryable || retry?.nonRetryableReasons.includes(cause.reason) === true;
   if (final || attempt >= maxAttempts(retry)) return { case: "failed", value: cause };
   if (suspensionRequest !== undefined) return suspended(task, suspensionRequest, true);
@@ -59,6 +69,7 @@ export function afterFailedAttempt(
 
 /** What becomes of a task that its worker gives back unharmed: it waits again, and the attempt does not count. */
 export function afterRelease(task: Task): TaskPayload {
+  if (task.cancellation !== undefined) return cancelled(task.cancellation);
   if (task.suspensionRequest !== undefined) return suspended(task, task.suspensionRequest, false);
   const cause = failureOf("RELEASED", "the worker gave the task back", true);
   return {
@@ -67,12 +78,18 @@ export function afterRelease(task: Task): TaskPayload {
   };
 }
 
-/** The interruption of an attempt. */
+/** The end of work that its delegator has called off. */
+export function cancelled({ reason }: TaskCancellation): Extract<TaskPayload, { case: "cancelled" }> {
+  return { case: "cancelled", value: create(TaskCancelledSchema, { reason }) };
+}
+
+/** The interruption of an attempt. What was called off is not interrupted: it is over. */
 export function suspended(
-  { attempt, checkpointAvailable }: Task,
+  { attempt, checkpointAvailable, cancellation }: Task,
   reason: string,
   attemptCounted: boolean,
-): Extract<TaskPayload, { case: "suspended" }> {
+): Extract<TaskPayload, { case: "suspended" | "cancelled" }> {
+  if (cancellation !== undefined) return cancelled(cancellation);
   return {
     case: "suspended",
     value: create(TaskSuspendedSchema, { reason, checkpointAvailable, attempt, attemptCounted }),

@@ -64,7 +64,7 @@ describe("the table of transitions", () => {
   const owners: [Actor, TaskStatus, TaskStatus, boolean][] = [
     ["worker", TaskStatus.RUNNING, TaskStatus.COMPLETED, true],
     ["delegator", TaskStatus.RUNNING, TaskStatus.COMPLETED, false],
-    ["worker", TaskStatus.RUNNING, TaskStatus.CANCELLED, false],
+    ["worker", TaskStatus.PENDING, TaskStatus.CANCELLED, false],
     ["delegator", TaskStatus.RUNNING, TaskStatus.CANCELLED, true],
     ["clock", TaskStatus.RUNNING, TaskStatus.PENDING, true],
     ["delegator", TaskStatus.RUNNING, TaskStatus.PENDING, false],

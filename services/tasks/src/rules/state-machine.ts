@@ -34,6 +34,9 @@ export const TERMINAL_STATUSES = [COMPLETED, REJECTED, FAILED, CANCELLED, EXPIRE
 /** The statuses in which a worker holds the task under a lease. */
 export const HELD_STATUSES = [ACCEPTED, RUNNING, INPUT_REQUIRED] as const;
 
+/** A worker and the clock end only what the delegator has called off. */
+const CANCEL_HELD: readonly Actor[] = ["delegator", "parent", "worker", "clock"];
+
 /** Every transition that there is. Creation is not one: a task begins as PENDING. */
 export const TRANSITIONS: readonly Transition[] = [
   { from: PENDING, to: ACCEPTED, by: ["worker"] },
@@ -55,7 +58,7 @@ export const TRANSITIONS: readonly Transition[] = [
   { from: RUNNING, to: COMPLETED, by: ["worker"] },
   ...OPEN_STATUSES.flatMap((from): Transition[] => [
     { from, to: FAILED, by: ["worker", "overseer", "clock"] },
-    { from, to: CANCELLED, by: ["delegator", "parent"] },
+    { from, to: CANCELLED, by: isHeld(from) ? CANCEL_HELD : ["delegator", "parent"] },
     { from, to: EXPIRED, by: ["clock"] },
     { from, to: REVOKED, by: ["authority"] },
   ]),

@@ -1,10 +1,10 @@
 import { create, fromJson, toJson } from "@bufbuild/protobuf";
-import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { type Task, TaskSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { ReviewDecision } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerDirective } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { reasonName } from "@depute/core";
+import { reasonName, toTimestamp } from "@depute/core";
 import { reasonOf } from "@depute/service";
 import fc from "fast-check";
 import { expect } from "vitest";
@@ -12,7 +12,15 @@ import { claim } from "../claim.ts";
 import { applyEvent } from "../rules/apply-event.ts";
 import { isTerminal } from "../rules/state-machine.ts";
 import type { Bench } from "./bench.ts";
-import { type DelegatorCall, MODEL_ATTEMPTS, MODEL_LIMITS, ModelTask, type WorkerCall } from "./model.ts";
+import {
+  type DelegatorCall,
+  MODEL_ATTEMPTS,
+  MODEL_GRACE,
+  MODEL_LIMITS,
+  MODEL_MOVE,
+  ModelTask,
+  type WorkerCall,
+} from "./model.ts";
 import { draftOf, limits } from "./tasks.ts";
 
 /** What should be: tasks in the order of their creation, and every lease that was ever given out. */
@@ -30,6 +38,9 @@ const MODEL_DRAFT = { limits: limits(MODEL_LIMITS), retry: { maxAttempts: MODEL_
 
 const DELEGATOR_CALLS: DelegatorCall[] = [
   "cancel",
+  "call off",
+  "more time",
+  "less time",
   "interrupt",
   "resume",
   "resume",
@@ -149,7 +160,8 @@ async function callWorker(model: Model, bench: Bench, call: WorkerCall, back: nu
     heartbeat: async () => {
       const { directive } = await workers.heartbeatAssignment({ lease });
       const goOn = task.interrupted ? WorkerDirective.SUSPEND : WorkerDirective.CONTINUE;
-      expect(directive).toBe(task.over ? WorkerDirective.STOP : goOn);
+      const held = task.calledOff ? WorkerDirective.CANCEL : goOn;
+      expect(directive).toBe(task.over ? WorkerDirective.STOP : held);
     },
     checkpoint: () => workers.saveCheckpoint({ lease, checkpoint: checkpointOf(task) }),
     suspend: () => workers.suspendAssignment({ lease }),
@@ -174,8 +186,13 @@ async function callDelegator(model: Model, bench: Bench, call: DelegatorCall, ba
   if (taskId === undefined || task === undefined) return;
   const { tasks } = bench;
   const requestId = `command ${++model.created}`;
+  const move = (ms: number) =>
+    tasks.moveTaskDeadline({ taskId, requestId, expireTime: toTimestamp(task.mustEndMs + ms) });
   const calls: Record<DelegatorCall, () => Promise<unknown>> = {
     cancel: () => tasks.cancelTask({ taskId }),
+    "call off": () => tasks.cancelTask({ taskId, grace: durationFromMs(MODEL_GRACE) }),
+    "more time": () => move(MODEL_MOVE),
+    "less time": () => move(-MODEL_MOVE),
     interrupt: () => tasks.suspendTask({ taskId }),
     resume: () => tasks.resumeTask({ taskId, requestId }),
     approve: () => tasks.decideReview({ taskId, requestId, decision: ReviewDecision.APPROVED }),

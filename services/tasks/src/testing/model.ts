@@ -26,6 +26,9 @@ export type WorkerCall =
 /** What a delegator does to a task that is there. */
 export type DelegatorCall =
   | "cancel"
+  | "call off"
+  | "more time"
+  | "less time"
   | "interrupt"
   | "resume"
   | "answer"
@@ -33,6 +36,10 @@ export type DelegatorCall =
   | "approve"
   | "send back"
   | "turn down";
+
+/** How long a worker of the model's has to end what was called off, and how far its tasks' ends are moved; milliseconds. */
+export const MODEL_GRACE = 3000;
+export const MODEL_MOVE = 20_000;
 
 /** How large the model's trees grow. */
 export const MODEL_TREE = { maxDepth: 2, maxChildren: 2, maxOpen: 4 };
@@ -47,8 +54,13 @@ export class ModelTask {
   readonly log: TaskStatus[] = [PENDING];
   epoch = 0;
   attempt = 0;
-  readonly #endsMs: number;
-  #waitsUntilMs: number;
+  #endsMs: number;
+  readonly #parent: ModelTask | undefined;
+  #calledOffUntilMs: number | undefined;
+  readonly #createdMs: number;
+  #queuedMs: number;
+  #queueMs: number;
+  #attemptMs: number;
   #leaseUntilMs = 0;
   #attemptUntilMs = 0;
   #settled = "";
@@ -65,8 +77,13 @@ export class ModelTask {
     this.#depth = parent === undefined ? 0 : parent.#depth + 1;
     this.#root = parent === undefined ? this : parent.#root;
     this.#isReviewed = isReviewed;
+    this.#parent = parent;
     if (parent !== undefined) parent.#children.push(this);
-    this.#waitsUntilMs = nowMs + MODEL_LIMITS.queue;
+    this.#createdMs = nowMs;
+    this.#queuedMs = nowMs;
+    const totalMs = this.#endsMs - nowMs;
+    this.#queueMs = Math.min(MODEL_LIMITS.queue, totalMs);
+    this.#attemptMs = Math.min(MODEL_LIMITS.attempt, totalMs);
   }
 
   get mustEndMs(): number {
@@ -95,6 +112,10 @@ export class ModelTask {
     return this.status === ACCEPTED || this.status === RUNNING || this.status === INPUT_REQUIRED;
   }
 
+  get calledOff(): boolean {
+    return this.#calledOffUntilMs !== undefined;
+  }
+
   /** Whether the worker is to let go. */
   get interrupted(): boolean {
     return this.#interrupted;
@@ -104,8 +125,13 @@ export class ModelTask {
     // What its own time ended was not ended by the whole.
     for (const child of this.#children) child.passTime(nowMs);
     while (!this.over) {
-      const next = Math.min(this.#endsMs, this.#patienceEndsMs());
+      const graceMs = this.#calledOffUntilMs ?? Number.POSITIVE_INFINITY;
+      const next = Math.min(graceMs, this.#endsMs, this.#patienceEndsMs());
       if (next > nowMs) return;
+      if (graceMs <= next) {
+        this.#become(CANCELLED);
+        return;
+      }
       if (!this.held || this.#endsMs <= next) this.#become(EXPIRED);
       else this.#loseAttempt(nowMs);
     }
@@ -113,7 +139,7 @@ export class ModelTask {
 
   /** When whoever the task waits for has taken too long. */
   #patienceEndsMs(): number {
-    if (this.status === PENDING) return this.#waitsUntilMs;
+    if (this.status === PENDING) return this.#queuedMs + this.#queueMs;
     if (this.status === INPUT_REQUIRED) return this.#leaseUntilMs;
     return this.held ? Math.min(this.#leaseUntilMs, this.#attemptUntilMs) : Number.POSITIVE_INFINITY;
   }
@@ -122,7 +148,7 @@ export class ModelTask {
     this.epoch++;
     this.attempt++;
     this.#leaseUntilMs = nowMs + MODEL_LIMITS.heartbeat;
-    this.#attemptUntilMs = nowMs + MODEL_LIMITS.attempt;
+    this.#attemptUntilMs = nowMs + this.#attemptMs;
     this.#become(ACCEPTED);
   }
 
@@ -132,6 +158,21 @@ export class ModelTask {
       case "cancel":
         if (!this.over) this.#become(CANCELLED);
         return this.status === CANCELLED ? "ok" : "TASK_NOT_CANCELLABLE";
+      case "call off":
+        if (this.held && !this.calledOff) {
+          this.#become(status);
+          this.#calledOffUntilMs = nowMs + MODEL_GRACE;
+        } else if (!this.over && !this.held) this.#become(CANCELLED);
+        return !this.over || this.status === CANCELLED ? "ok" : "TASK_NOT_CANCELLABLE";
+      case "more time":
+      case "less time": {
+        const movedMs = this.#endsMs + (call === "more time" ? MODEL_MOVE : -MODEL_MOVE);
+        if (movedMs <= nowMs) return "INVALID_REQUEST";
+        if (this.#parent !== undefined && movedMs > this.#parent.mustEndMs) return "INVALID_REQUEST";
+        if (this.over) return "TASK_STATE_CONFLICT";
+        this.#moveEnd(movedMs);
+        return "ok";
+      }
       case "interrupt":
         if (status === SUSPENDED || this.#interrupted) return "ok";
         if (status !== RUNNING && status !== INPUT_REQUIRED) return "TASK_STATE_CONFLICT";
@@ -140,7 +181,7 @@ export class ModelTask {
         return "ok";
       case "resume":
         if (status !== SUSPENDED) return "TASK_NOT_RESUMABLE";
-        this.#waitsUntilMs = nowMs + MODEL_LIMITS.queue;
+        this.#queuedMs = nowMs;
         this.#become(PENDING);
         return "ok";
       case "approve":
@@ -152,7 +193,7 @@ export class ModelTask {
         if (call === "turn down") this.#become(FAILED);
         if (call === "send back") {
           this.attempt--;
-          this.#waitsUntilMs = nowMs + MODEL_LIMITS.queue;
+          this.#queuedMs = nowMs;
           this.#become(PENDING);
         }
         return "ok";
@@ -162,6 +203,18 @@ export class ModelTask {
         this.#become(RUNNING);
         return "ok";
     }
+  }
+
+  /** Limits that were as long as the whole go along with it; none is longer. */
+  #moveEnd(endsMs: number): void {
+    const before = this.#endsMs - this.#createdMs;
+    const after = endsMs - this.#createdMs;
+    const moved = (limit: number) => (limit >= before ? after : Math.min(limit, after));
+    if (this.held && this.#attemptMs >= before) this.#attemptUntilMs = endsMs;
+    this.#queueMs = moved(this.#queueMs);
+    this.#attemptMs = moved(this.#attemptMs);
+    this.#endsMs = endsMs;
+    this.#become(this.status);
   }
 
   call(call: WorkerCall, epoch: number, nowMs: number): Outcome {
@@ -200,33 +253,38 @@ export class ModelTask {
         this.#leaseUntilMs = nowMs + MODEL_LIMITS.heartbeat;
         return "ok";
       case "suspend":
-        if (this.status === ACCEPTED) return "TASK_STATE_CONFLICT";
-        this.attempt--;
-        this.#settle("suspend", SUSPENDED);
+        if (this.status === ACCEPTED && !this.calledOff) return "TASK_STATE_CONFLICT";
+        if (!this.calledOff) this.attempt--;
+        this.#settle("suspend", this.calledOff ? CANCELLED : SUSPENDED);
         return "ok";
       case "reject":
         if (this.status !== ACCEPTED) return "TASK_STATE_CONFLICT";
         this.#settle("reject", REJECTED);
         return "ok";
       case "break":
-        this.#settle("fail", FAILED);
+        this.#settle("fail", this.calledOff ? CANCELLED : FAILED);
         return "ok";
       case "fail":
         this.#settled = `fail ${epoch}`;
         this.#loseAttempt(nowMs);
         return "ok";
       case "release":
+        if (this.calledOff) {
+          this.#settle("release", CANCELLED);
+          return "ok";
+        }
         this.attempt--;
-        this.#waitsUntilMs = nowMs + MODEL_LIMITS.queue;
+        this.#queuedMs = nowMs;
         this.#settle("release", this.#interrupted ? SUSPENDED : PENDING);
         return "ok";
     }
   }
 
   #loseAttempt(nowMs: number): void {
-    this.#waitsUntilMs = nowMs + MODEL_LIMITS.queue;
+    this.#queuedMs = nowMs;
     const again = this.#interrupted ? SUSPENDED : PENDING;
-    this.#become(this.attempt < MODEL_ATTEMPTS ? again : FAILED);
+    if (this.calledOff) this.#become(CANCELLED);
+    else this.#become(this.attempt < MODEL_ATTEMPTS ? again : FAILED);
   }
 
   #settle(call: string, status: TaskStatus): void {
@@ -237,7 +295,10 @@ export class ModelTask {
   #become(status: TaskStatus): void {
     this.status = status;
     this.log.push(status);
-    if (!this.held) this.#interrupted = false;
+    if (!this.held) {
+      this.#interrupted = false;
+      this.#calledOffUntilMs = undefined;
+    }
     if (this.over) for (const child of this.#children) if (!child.over) child.#become(CANCELLED);
   }
 }
