@@ -27,10 +27,10 @@ import { stateConflict } from "../rules/state-machine.ts";
 import { checkValue, MAX_VALUE_BYTES } from "../rules/values.ts";
 import { requireDelegate } from "../rules/visibility.ts";
 import { noteUsage } from "../spend.ts";
-import { readOutputSchema } from "../store/input-rows.ts";
+import { readInput, readOutputSchema } from "../store/input-rows.ts";
 import { insertHeldResult } from "../store/work-rows.ts";
 import { requireOwnAttestation } from "./attestation-check.ts";
-import { callerOf, callOptions, findVisible, type TasksContext } from "./context.ts";
+import { callerOf, callOptions, peekVisible, type TasksContext } from "./context.ts";
 import { readWhole } from "./task-service.ts";
 import { requireSoundToken } from "./token-check.ts";
 
@@ -54,7 +54,7 @@ export async function completeAssignment(
 ): Promise<Task> {
   const output = checkedOutput(request.output);
   const caller = await callerOf(tasks, context);
-  const found = await findVisible(tasks, caller, lease.taskId);
+  const found = await peekVisible(tasks, caller, lease.taskId);
   requireDelegate(caller, found);
   if (!isSettledBy(found, lease, "complete")) {
     requireLease(found, lease);
@@ -71,13 +71,18 @@ export async function completeAssignment(
       fault === undefined
         ? completionStep(found.task, request, output, verification)
         : ({ by: "worker", settles: "complete", payload: { case: "failed", value: fault } } as const);
-    await tasks.engine.change(lease.taskId, async (before, nowMs, tx) => {
-      if (isSettledBy(before, lease, "complete")) return { record: before, events: [] };
+    let input: Value | undefined;
+    let isRepeated = false;
+    const { task } = await tasks.engine.change(lease.taskId, async (before, nowMs, tx) => {
+      isRepeated = isSettledBy(before, lease, "complete");
+      if (isRepeated) return { record: before, events: [] };
       requireLease(before, lease);
+      input = (await readInput(tx, lease.taskId)).input;
       const over = await noteUsage(tx, before.task, request.usage);
       if (over !== undefined) return advance(before, { ...step, payload: overspent(over) }, nowMs);
       return advance(before, await holdForReview(tx, before.task, step), nowMs);
     });
+    if (!isRepeated) return input === undefined ? task : { ...task, input };
   }
   return readWhole(tasks, lease.taskId);
 }
