@@ -1,12 +1,15 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { connectTo } from "@depute/client";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { generateKeypair } from "@depute/dct";
+import { nativeEngine as engine } from "@depute/dct/native";
 import { startPlatformProcess } from "@depute/example-sentiment/processes";
 import { describe, expect, test } from "vitest";
-import { startPlatform, value } from "../gateway/platform.ts";
+import { startApart, startPlatform, value } from "../gateway/platform.ts";
 import { EndpointScene, FLAGS, kinds, lastOf, register, until } from "./endpoint-scene.ts";
 import { serveHttp, TextAgent } from "./text-server.ts";
 
@@ -99,6 +102,29 @@ describe("the platform", () => {
       await first.helper.stop("SIGKILL");
       await server.stop();
       rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+
+  test("calls agents from where its tasks are, behind a gateway of its own and with credentials required", async () => {
+    const agent = new TextAgent();
+    const server = await serveHttp(agent);
+    const file = join(mkdtempSync(join(tmpdir(), "depute-endpoints-")), "credentials.json");
+    const principal = generateKeypair(engine).principal.id;
+    const sha256 = createHash("sha256").update("secret").digest("hex");
+    writeFileSync(file, JSON.stringify([{ principal, sha256 }]));
+    const apart = await startApart([...FLAGS, "--auth", "required", "--credentials-file", file]);
+    const headers = { authorization: "Bearer secret" };
+    try {
+      const record = { id: "remote", principal, nekte: { endpoint: server.endpoint } };
+      await apart.clients.agents.registerAgent({ requestId: "1", agent: record }, { headers });
+      const draft = { agentId: "remote", description: "x" };
+      const wait = durationFromMs(20_000);
+      const { task } = await apart.clients.tasks.createTask({ requestId: "1", draft, wait }, { headers });
+      expect(task?.output?.minimal).toBe("done");
+    } finally {
+      await apart.stop();
+      await server.stop();
+      rmSync(dirname(file), { recursive: true, force: true });
     }
   });
 
