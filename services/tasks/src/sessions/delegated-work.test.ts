@@ -137,6 +137,11 @@ test.each<[string, (session: Session) => Promise<unknown>]>([
   ]);
 });
 
+test("an agent whose manifest forbids it brings nobody in", async () => {
+  stage.restricted.add(BEN.uri);
+  expect((await refusalCode(delegated()))[0]).toBe("CALLER_NOT_ALLOWED");
+});
+
 test("ids are strangers' words: one that every object has is an id like any other", async () => {
   const session = await stage.introduced();
   await stage.say(ANN, "OBSERVE", {}, session);

@@ -124,10 +124,11 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       }
       const body = envelope.content?.body?.kind;
       const target = body?.case === "delegate" ? [body.value.targetAgent] : [];
-      if (body?.case === "delegate") {
+      // Whoever takes no part is refused by the protocol.
+      if (body?.case === "delegate" && own !== undefined) {
         const { targetAgent, scope } = body.value;
         const options = ownOptions(context, clock);
-        await requireAllowed(tasks.dependencies, own ?? "", registeredId(targetAgent), scope, options);
+        await requireAllowed(tasks.dependencies, own, registeredId(targetAgent), scope, options);
       }
       const { ordinal, state, session } = await engine.append(
         envelope,

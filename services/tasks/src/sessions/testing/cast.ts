@@ -6,6 +6,7 @@ import { type Envelope, EnvelopeSchema, type Performative } from "@depute/contra
 import type { Session } from "@depute/contracts/asp/v0/session_pb";
 import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { PolicyDecision, PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import {
   DeputeError,
@@ -60,6 +61,8 @@ export class Stage {
   readonly clock = new ManualClock(Date.parse("2026-03-07T15:00:00.000Z"));
   /** From whom an agent is hidden. */
   readonly hidden: { agent: string; from: string }[] = [];
+  /** Agents whose manifests let them delegate to none of the others, by their URIs. */
+  readonly restricted = new Set<string>();
   /** What agents' cards say, by their URIs. */
   readonly cards = new Map<string, Omit<Card, "$typeName">>();
   #host: TestHost | undefined;
@@ -171,11 +174,17 @@ export class Stage {
       descriptors: [],
       start: async () => ({
         routes: (router) => {
+          router.service(PolicyService, {
+            checkDelegation: () => ({ allowed: false, decision: PolicyDecision.NOT_ALLOWED }),
+          });
           router.service(AgentService, {
             listAgents: ({ principal }) => ({
-              agents: PEOPLE.filter(({ key }) => key === principal).map(({ uri }) => ({
-                id: uri.slice(uri.lastIndexOf("/") + 1),
-              })),
+              agents: PEOPLE.filter(({ key }) => key === principal).map(({ uri }) => {
+                const id = uri.slice(uri.lastIndexOf("/") + 1);
+                return this.restricted.has(uri)
+                  ? { id, manifest: { id, allowedAgents: ["nobody"] } }
+                  : { id };
+              }),
             }),
             getAgent: ({ id, viewer }) => {
               const found = PEOPLE.find(({ uri }) => uri.endsWith(`/${id}`));
