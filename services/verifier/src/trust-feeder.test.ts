@@ -1,3 +1,5 @@
+import { VerificationMode } from "@depute/contracts/agenta/delegation/v0/offer_pb";
+import { CheckStatus, Decision } from "@depute/contracts/agenta/delegation/v0/verification_result_pb";
 import { newId } from "@depute/dct";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { delegator, worker } from "./testing/contracts.ts";
@@ -64,6 +66,41 @@ test("the registry is told what came of work, once for a delegation, and what no
   expect(told()).toMatchObject([
     { ...between, outcome: { attestationId: good.id, success: true, quality: 1, durationMs: 7n } },
     { ...between, outcome: { attestationId: bad.id, success: false, quality: 0 } },
+  ]);
+});
+
+test("the registry is told final verification results, unless the seller attested its own work", async () => {
+  const before = told().length;
+  const seller = { agentId: "agent:seller", organizationId: "org:one" };
+  const buyer = { agentId: "agent:buyer", organizationId: "org:two" };
+  let count = 0;
+  const submit = async (mode: VerificationMode, decision: Decision, score: number) => {
+    count += 1;
+    await platform.results.submitVerificationResult({
+      result: {
+        protocolVersion: "agenta.delegation.v0",
+        messageType: "verification_result",
+        verificationId: `verification-${count}`,
+        requestId: `request-${count}`,
+        receiptId: `receipt-${count}`,
+        verifierAgent: mode === VerificationMode.SELLER_ATTESTED ? seller : buyer,
+        decision,
+        score,
+        checks: [{ checkId: "check-1", description: "it is there", status: CheckStatus.PASS }],
+        verifiedAt: "2026-01-01T00:00:00Z",
+      },
+      terms: { mode, seller, buyer },
+    });
+  };
+  await submit(VerificationMode.BUYER_VERIFIED, Decision.INCONCLUSIVE, 0.5);
+  await submit(VerificationMode.SELLER_ATTESTED, Decision.PASS, 1);
+  await submit(VerificationMode.BUYER_VERIFIED, Decision.PASS, 0.9);
+  await submit(VerificationMode.BUYER_VERIFIED, Decision.FAIL, 0.2);
+  await vi.waitFor(() => expect(told()).toHaveLength(before + 2), 5000);
+  const between = { agentId: "agent:seller", counterpartAgentId: "agent:buyer" };
+  expect(told().slice(before)).toMatchObject([
+    { ...between, outcome: { attestationId: "verification-3", success: true, quality: 0.9 } },
+    { ...between, outcome: { attestationId: "verification-4", success: false, quality: 0.2 } },
   ]);
 });
 

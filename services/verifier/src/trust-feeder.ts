@@ -7,7 +7,14 @@ import { fromConnectError, type Logger, Outbox, ownHeaders } from "@depute/servi
 import type { Store } from "@depute/store";
 import { readAttestation } from "./attestations.ts";
 import type { Attestation } from "./rules/documents.ts";
-import { dropOutcome, firstOutcomes, type OutboxRow } from "./store/trust-outbox.ts";
+import {
+  dropOutcome,
+  dropResult,
+  firstOutcomes,
+  firstResults,
+  type OutboxRow,
+  type ResultOutboxRow,
+} from "./store/trust-outbox.ts";
 
 /** Refusals that another try would meet as well. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
@@ -31,11 +38,13 @@ export interface TrustFeederOptions {
 /**
  * Tells the registry what came of work that the verifier judged, as evidence of trust: each outcome in the order in which
  * it was signed, until the registry has it. One that concerns no registered agents is passed over, and of one delegation
- * only the first counts, so that the same work is not judged over and over to gain trust.
+ * only the first counts, so that the same work is not judged over and over to gain trust. So are final verification
+ * results, unless it was the seller that attested its own work.
  */
 export class TrustFeeder {
   readonly #options: TrustFeederOptions;
   readonly #outbox: Outbox<OutboxRow>;
+  readonly #results: Outbox<ResultOutboxRow>;
 
   constructor(options: TrustFeederOptions) {
     this.#options = options;
@@ -48,19 +57,29 @@ export class TrustFeeder {
       tell: ({ attestationId }, signal) => this.#tell(attestationId, signal),
       drop: ({ place }) => store.write((tx) => dropOutcome(tx, place)),
     });
+    this.#results = new Outbox<ResultOutboxRow>({
+      timers,
+      log: logger,
+      what: "verification results cannot be told to the registry",
+      first: (limit) => store.read((tx) => firstResults(tx, limit)),
+      tell: (row, signal) => this.#tellResult(row, signal),
+      drop: ({ place }) => store.write((tx) => dropResult(tx, place)),
+    });
   }
 
   start(): void {
     this.#outbox.start();
+    this.#results.start();
   }
 
   /** There is something new. */
   wake(): void {
     this.#outbox.wake();
+    this.#results.wake();
   }
 
   async close(): Promise<void> {
-    await this.#outbox.close();
+    await Promise.all([this.#outbox.close(), this.#results.close()]);
   }
 
   async #tell(attestationId: string, signal: AbortSignal): Promise<void> {
@@ -101,6 +120,18 @@ export class TrustFeeder {
       },
       options,
     );
+  }
+
+  async #tellResult(row: ResultOutboxRow, signal: AbortSignal): Promise<void> {
+    const { verificationId, agentId, counterpartAgentId, success, quality } = row;
+    const value = { attestationId: verificationId, success, quality };
+    const evidence = { agentId, counterpartAgentId, kind: { case: "attestation", value } as const };
+    const request = { evidenceId: `verification:${verificationId}`, evidence };
+    try {
+      await this.#options.trust.recordEvidence(request, { headers: ownHeaders(""), signal });
+    } catch (error) {
+      if (!FINAL.has(fromConnectError(error).reason)) throw error;
+    }
   }
 
   /** The agent of a principal, when it has just one. */

@@ -1,5 +1,6 @@
 import { type JsonObject, toJson } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { VerificationMode } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import {
   Decision,
   VerificationResultSchema,
@@ -36,6 +37,7 @@ import { tooMany } from "../rules/limits.ts";
 import { digestOf, hashMatches, resultHash } from "../rules/result-hash.ts";
 import { getArtifact, hasArtifact, insertArtifact, usageOf } from "../store/artifacts.ts";
 import { finalResult, getResult, insertResult, listResults, type ResultRow } from "../store/results.ts";
+import { pushResult } from "../store/trust-outbox.ts";
 import type { Verifier } from "../verifier.ts";
 
 /** Most artifacts and bytes of one caller. */
@@ -172,6 +174,16 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
           recordTime: clock.now(),
         };
         await insertResult(tx, added);
+        if (added.final === 1 && terms.mode !== VerificationMode.SELLER_ATTESTED) {
+          await pushResult(tx, {
+            verificationId: result.verificationId,
+            agentId: terms.seller.agentId,
+            counterpartAgentId: terms.buyer.agentId,
+            success: result.decision === Decision.PASS,
+            quality: result.score,
+          });
+          tx.afterCommit(() => verifier.trust.wake());
+        }
         return added;
       });
       return {

@@ -218,4 +218,18 @@ export const migrations: readonly Migration[] = [
       );
     `,
   },
+  {
+    id: 8,
+    name: "verification results for the registry",
+    sql: `
+      CREATE TABLE trust_results_outbox (
+        place BIGINT PRIMARY KEY,
+        verification_id TEXT NOT NULL REFERENCES verification_results (verification_id),
+        agent_id TEXT NOT NULL,          -- whose work it was
+        counterpart_agent_id TEXT NOT NULL,
+        success BIGINT NOT NULL,         -- 1: it passed
+        quality DOUBLE PRECISION NOT NULL
+      );
+    `,
+  },
 ];

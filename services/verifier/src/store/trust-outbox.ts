@@ -22,3 +22,39 @@ export function firstOutcomes(tx: ReadTx, size: number): Promise<OutboxRow[]> {
 export async function dropOutcome(tx: WriteTx, place: number): Promise<void> {
   await tx.run("DELETE FROM trust_outbox WHERE place = ?", [place]);
 }
+
+/** A verification result that the registry has to be told. */
+export interface ResultOutcome {
+  verificationId: string;
+  /** Whose work it was. */
+  agentId: string;
+  counterpartAgentId: string;
+  success: boolean;
+  /** 0 to 1. */
+  quality: number;
+}
+
+export type ResultOutboxRow = ResultOutcome & { place: number };
+
+export async function pushResult(tx: WriteTx, outcome: ResultOutcome): Promise<void> {
+  const { verificationId, agentId, counterpartAgentId, success, quality } = outcome;
+  await tx.run(
+    `INSERT INTO trust_results_outbox (place, verification_id, agent_id, counterpart_agent_id, success, quality)
+     SELECT COALESCE(MAX(place), 0) + 1, ?, ?, ?, ?, ? FROM trust_results_outbox`,
+    [verificationId, agentId, counterpartAgentId, success ? 1 : 0, quality],
+  );
+}
+
+export async function firstResults(tx: ReadTx, size: number): Promise<ResultOutboxRow[]> {
+  const rows = await tx.all<Omit<ResultOutboxRow, "success"> & { success: number }>(
+    `SELECT place, verification_id AS "verificationId", agent_id AS "agentId",
+       counterpart_agent_id AS "counterpartAgentId", success, quality
+     FROM trust_results_outbox ORDER BY place LIMIT ?`,
+    [size],
+  );
+  return rows.map((row) => ({ ...row, success: row.success === 1 }));
+}
+
+export async function dropResult(tx: WriteTx, place: number): Promise<void> {
+  await tx.run("DELETE FROM trust_results_outbox WHERE place = ?", [place]);
+}
