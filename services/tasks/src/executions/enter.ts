@@ -11,7 +11,7 @@ import { createTaskWithin } from "../create-task.ts";
 import { asCaller } from "../handlers/context.ts";
 import type { Acceptable, Answered, Asked } from "./asked.ts";
 import type { ExecutionsContext } from "./context.ts";
-import { findExecution, loadOf, spentOnParts } from "./rows.ts";
+import { countRejected, findExecution, loadOf, spentOnParts } from "./rows.ts";
 import { loadRefusal, type ParentFacts, parentRefusal } from "./rules/admission.ts";
 import { draftOf } from "./rules/draft.ts";
 import { limitOf } from "./rules/price.ts";
@@ -20,6 +20,9 @@ import type { ExecutionRecord } from "./rules/record.ts";
 import { failed } from "./rules/refusal.ts";
 import { firstState } from "./rules/settlement.ts";
 import { timesOf } from "./rules/terms.ts";
+
+/** Rejected requests that are kept of one buyer at once. */
+const MAX_REJECTED = 10_000;
 
 /** A task of an execution has no external id that could be taken. */
 const ANY = {
@@ -127,6 +130,15 @@ export async function rejected(
   error: ExecutionError,
 ): Promise<Answered> {
   const nowMs = tasks.clock.now();
+  if ((await countRejected(tx, asked.buyer.id)) >= MAX_REJECTED) {
+    throw new DeputeError(
+      ErrorReason.LIMIT_EXCEEDED,
+      "too many requests of this buyer were rejected of late",
+      {
+        metadata: { limit: "rejected_requests", max: String(MAX_REJECTED) },
+      },
+    );
+  }
   const receipt = await book.enter(tx, blank(asked, nowMs), {
     executionId: "",
     status: ExecutionStatus.REJECTED,

@@ -69,8 +69,12 @@ export async function insertVerification(
   );
 }
 
-export async function deleteVerification(tx: WriteTx, verificationId: string): Promise<void> {
-  await tx.run("DELETE FROM execution_verifications WHERE verification_id = ?", [verificationId]);
+/** Forgets a judgement; another one of its id stays. */
+export async function deleteVerification(tx: WriteTx, result: VerificationResult): Promise<void> {
+  await tx.run("DELETE FROM execution_verifications WHERE verification_id = ? AND result = ?", [
+    result.verificationId,
+    toBinary(VerificationResultSchema, result),
+  ]);
 }
 
 export async function verificationsToTell(

@@ -95,3 +95,8 @@ export const EXECUTIONS_RETENTION = `
 CREATE INDEX executions_rejected ON executions (end_ms, request_id) WHERE status = 2;
 CREATE INDEX execution_verifications_by_request ON execution_verifications (request_id);
 `;
+
+/** Of one buyer, so many rejected requests are kept. */
+export const EXECUTIONS_REJECTED = `
+CREATE INDEX executions_rejected_by_buyer ON executions (buyer_id) WHERE status = 2;
+`;

@@ -6,6 +6,7 @@ import { reviewsToTell, verificationsToTell } from "./errand-rows.ts";
 import { endedExecutions, rejectedExecutions } from "./purge-rows.ts";
 import { readReceipts, readSettlements } from "./receipt-rows.ts";
 import {
+  countRejected,
   dueExecutions,
   earliestDue,
   findByKey,
@@ -37,6 +38,7 @@ test.each<[string, (tx: ReadTx) => Promise<unknown>, readonly string[]]>([
     (tx) => listExecutions(tx, "seller_id", "s", undefined, 9),
     ["executions_by_seller", "request_id=?"],
   ],
+  ["how many of a buyer were rejected", (tx) => countRejected(tx, "b"), ["executions_rejected_by_buyer"]],
   ["receipts", (tx) => readReceipts(tx, "r", 1), ["request_id=?"]],
   ["changes of a payment", (tx) => readSettlements(tx, "r"), ["request_id=?"]],
   ["reviews to tell", (tx) => reviewsToTell(tx, 9), ["execution_reviews_to_tell"]],

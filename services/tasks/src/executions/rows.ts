@@ -148,6 +148,15 @@ export async function loadOf(tx: ReadTx, offerId: string, nowMs: number): Promis
   return { open: open?.n ?? 0, lastMinute: taken?.n ?? 0 };
 }
 
+/** How many rejected requests of a buyer are kept. */
+export async function countRejected(tx: ReadTx, buyerId: string): Promise<number> {
+  const row = await tx.get<{ n: number }>(
+    `SELECT count(*) AS n FROM executions WHERE buyer_id = ? AND status = ${ExecutionStatus.REJECTED}`,
+    [buyerId],
+  );
+  return row?.n ?? 0;
+}
+
 /** What the parts of an execution cost or may cost, minor units: what came to nothing costs nothing. */
 export async function spentOnParts(tx: ReadTx, parentRequestId: string): Promise<bigint> {
   const row = await tx.get<{ spent: number | null }>(

@@ -50,31 +50,37 @@ export async function submitVerification(
   result: VerificationResult,
   context: HandlerContext,
 ) {
-  const { tasks, results } = executions;
+  const { tasks } = executions;
   const { store, clock } = tasks.engine;
   const options = callOptions(tasks, context);
   checkResultForms(result);
   await identifyVerifier(executions, result, context);
   const judged = await store.read((tx) => findJudged(tx, result));
-  const { record, offer } = judged;
-  if (isSettled(record.settlement) && needsVerification(record.request, offer)) {
-    const { results: before } = await results.listVerificationResults(
-      { receiptId: result.receiptId },
-      options,
-    );
-    // A payment that was settled without a judgement was settled by time: there is nothing more to decide.
-    if (before.every(({ decision }) => decision === Decision.INCONCLUSIVE)) {
-      throw stateConflict(record, "the time for verification is over");
-    }
+  if (await isOver(executions, judged, options)) {
+    throw stateConflict(judged.record, "the time for verification is over");
   }
   await store.write((tx) => insertVerification(tx, result, clock.now() + RETRY_MS));
   try {
     await tell(executions, judged, result, options);
   } catch (error) {
-    if (!mayBeTold(error)) await store.write((tx) => deleteVerification(tx, result.verificationId));
+    if (!mayBeTold(error)) await store.write((tx) => deleteVerification(tx, result));
     throw error;
   }
   return { result, receipt: await conclude(executions, result) };
+}
+
+/** Whether there is nothing more to decide, because the payment was settled by time, or is about to be. */
+async function isOver(
+  { tasks, results }: ExecutionsContext,
+  { record, offer, receipt: { receiptId } }: Judged,
+  options: CallOptions,
+): Promise<boolean> {
+  const { verifyBy, settlement, request } = record;
+  if (!isSettled(settlement)) return verifyBy !== undefined && verifyBy <= tasks.clock.now();
+  if (!needsVerification(request, offer)) return false;
+  // What was settled by a judgement is the verifier service's to say: it may be this very one again.
+  const { results: before } = await results.listVerificationResults({ receiptId }, options);
+  return before.every(({ decision }) => decision === Decision.INCONCLUSIVE);
 }
 
 /** The verifier is an agent of the caller's, of the organization that it is registered with. */
@@ -143,7 +149,7 @@ async function tell(
 /** Settles the payment by a judgement that counts. @returns the newest receipt */
 function conclude({ tasks, book }: ExecutionsContext, result: VerificationResult): Promise<ExecutionReceipt> {
   return tasks.engine.store.write(async (tx) => {
-    await deleteVerification(tx, result.verificationId);
+    await deleteVerification(tx, result);
     const record = await findExecution(tx, result.requestId);
     if (record === undefined) throw executionNotFound(result.requestId);
     const after = await book.settleBy(tx, record, result);
@@ -179,7 +185,7 @@ export function verificationErrands(
           { err: error, verification: verificationId },
           "a verification of an execution does not count",
         );
-        await store.write((tx) => deleteVerification(tx, verificationId));
+        await store.write((tx) => deleteVerification(tx, result));
         return;
       }
       await conclude(executions, result);

@@ -1,6 +1,6 @@
 import type { Migration } from "@depute/store";
 import { CAP, CAP_REFUSALS } from "../cap/migrations.ts";
-import { EXECUTIONS, EXECUTIONS_RETENTION } from "../executions/migration.ts";
+import { EXECUTIONS, EXECUTIONS_REJECTED, EXECUTIONS_RETENTION } from "../executions/migration.ts";
 import { INQUIRIES, REVIEWS } from "../oversight/migrations.ts";
 
 // Partial indexes keep the queue, the deadlines and the holders as small as what is open, however many tasks have ended.
@@ -280,4 +280,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { id: 13, name: "cap-refusals", sql: CAP_REFUSALS },
   { id: 14, name: "derivations", sql: DERIVATIONS },
   { id: 15, name: "executions-retention", sql: EXECUTIONS_RETENTION },
+  { id: 16, name: "executions-rejected", sql: EXECUTIONS_REJECTED },
 ];
