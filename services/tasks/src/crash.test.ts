@@ -136,6 +136,15 @@ test(`killed ${KILLS} times at any point under load, it loses nothing that it ac
           acknowledged();
         }
       }),
+      untilKilled(async () => {
+        const request = { agentId: "worker", capacity: 4, begin: true };
+        for await (const { assignment } of workers.watchAssignments(request)) {
+          if (assignment?.lease === undefined) continue;
+          await workers.completeAssignment({ lease: assignment.lease, output: DONE });
+          completed.push(assignment.lease.taskId);
+          acknowledged();
+        }
+      }),
       untilKilled(async (n) => {
         const report = { lease, progress: { processed: n }, requestId: `${round} ${n}` };
         reported.push((await workers.reportProgress(report)).sequence);

@@ -46,6 +46,7 @@ export class Dispatcher {
     options.engine.onWork({
       onWaiting: (agentId) => this.#onWaiting(agentId),
       onRoom: (agentId) => this.#onRoom(agentId),
+      onLimits: (agentId) => this.#onLimits(agentId),
     });
   }
 
@@ -115,6 +116,18 @@ export class Dispatcher {
     }
     // How much room there is now is found out by handing out.
     if (delegate.mayWait || !isKnown) this.#handOut(delegate);
+  }
+
+  /** What is known of room is not true any more. */
+  #onLimits(agentId: string): void {
+    const delegate = this.#delegates.get(agentId);
+    if (delegate === undefined) return;
+    delegate.isBounded = true;
+    for (const stream of delegate.streams) {
+      stream.isFull = false;
+      stream.room = 0;
+    }
+    this.#handOut(delegate);
   }
 
   #handOut(delegate: Delegate): void {

@@ -62,8 +62,10 @@ export type TaskObserver = (tx: WriteTx, change: TaskChange) => Promise<void>;
 export interface WorkListener {
   /** A task of the agent's waits and may be taken. */
   onWaiting(agentId: string): void;
-  /** A worker of the agent's let a task go, or may hold more. */
+  /** A worker of the agent's let a task go. */
   onRoom(agentId: string): void;
+  /** The agent's workers may hold more, or less. */
+  onLimits(agentId: string): void;
 }
 
 /** Reads tasks, and changes them: event and state in one transaction, wake-ups after it. */
@@ -76,7 +78,7 @@ export class Engine {
   readonly #later = new Set<() => void>();
   readonly #observers: TaskObserver[] = [];
   readonly #records = new RecordCache(MAX_RECORDS);
-  #work: WorkListener = { onWaiting() {}, onRoom() {} };
+  #work: WorkListener = { onWaiting() {}, onRoom() {}, onLimits() {} };
   #onDeadline: (atMs: number) => void = () => {};
   #onDelegationEnd: () => void = () => {};
 
@@ -193,10 +195,10 @@ export class Engine {
     this.#bus.publish(topic, key);
   }
 
-  /** Tells who hands work out that an agent's workers may hold more. */
-  makeRoom(agentId: string): void {
-    this.#work.onRoom(agentId);
-    this.#bus.publish(ASSIGNMENT_TOPIC, agentId);
+  /** To be called in the transaction that changes how much an agent's workers may hold. */
+  limitsChanged(tx: WriteTx, agentId: string): void {
+    tx.afterRun(() => this.#work.onLimits(agentId));
+    tx.afterCommit(() => this.#bus.publish(ASSIGNMENT_TOPIC, agentId));
   }
 
   /** To be called when a transaction has written a task, before anything else looks at it. */

@@ -61,6 +61,26 @@ describe("a worker's stream", () => {
     expect((await pending).lease?.taskId).toBe(third);
   });
 
+  test("is held to limits that are set while it is open, and to what they are afterwards", async () => {
+    const limit = (limits: object) => platform.workers.setDelegateLimits({ agentId: "bob", limits }, as(BOB));
+    const standing = async (id: string) =>
+      (await platform.tasks.getTask({ name: { case: "id", value: id } }, as(ALICE))).task?.status;
+    const { next } = worker({ capacity: 5 });
+    const [first] = [await task(), await next()];
+    expect(await standing(first)).toBe(TaskStatus.ACCEPTED);
+    await limit({ draining: true });
+    const drained = await task();
+    expect(await standing(drained)).toBe(TaskStatus.PENDING);
+    await limit({ maxHeld: 2 });
+    expect((await next()).lease?.taskId).toBe(drained);
+    const tooMany = await task();
+    expect(await standing(tooMany)).toBe(TaskStatus.PENDING);
+    await limit({});
+    expect((await next()).lease?.taskId).toBe(tooMany);
+    const last = await task();
+    expect((await next()).lease?.taskId).toBe(last);
+  });
+
   test("two workers never get the same task", async () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => task()));
     const workers = [worker({ capacity: 10 }), worker({ capacity: 10 })];

@@ -15,7 +15,7 @@ export async function setDelegateLimits(
   const { engine } = tasks;
   await engine.store.write(async (tx) => {
     await writeDelegateLimits(tx, agentId, limits);
-    tx.afterCommit(() => engine.makeRoom(agentId));
+    engine.limitsChanged(tx, agentId);
   });
 }
 
