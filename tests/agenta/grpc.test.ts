@@ -91,3 +91,12 @@ test("a refusal is an answer over gRPC too; what cannot be stored is an error", 
   const unknown = { case: "requestId", value: "request-of-nobody" } as const;
   await expect(executions.getExecution({ name: unknown })).rejects.toThrow("no such execution");
 });
+
+test("while the services are away, nothing is said of a request but that it may be asked again", async () => {
+  const market = marketAt(platform.url);
+  const offer = await market.publish(offerOf());
+  await platform.stopServices();
+  const { status, body } = await market.post("/agenta/execution_requests", requestOf(offer));
+  expect([status, body.error.code, body.error.retryable]).toEqual([503, "upstream_dependency_failed", true]);
+  expect(body.error.details.failure_mode).toBe("upstream_dependency_failed");
+});
