@@ -148,6 +148,20 @@ describe("proofs across the end of a process (B5)", () => {
     expect(await after.use(proof(clock, "late"), "token")).toBe("fresh");
   });
 
+  it("that wait when it stops are not used, so that none is forgotten", async () => {
+    const clock = new ManualClock();
+    const store = await openMemory();
+    const before = await start({ store, clock });
+    const waiting = [0, 0, 20_000].map((aheadMs, n) =>
+      before.use(proof(clock, `jti-${n}`, aheadMs), "token"),
+    );
+    const outcomes = Promise.allSettled(waiting);
+    await before.close();
+    expect((await outcomes).map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+    const after = await start({ store, clock });
+    expect(await after.use(proof(clock, "jti-0"), "token")).toBe("fresh");
+  });
+
   it("are refused after a crash when they were made before it, and then no more", async () => {
     const clock = new ManualClock();
     const memory = await openMemory();

@@ -92,7 +92,7 @@ export class SeenProofs {
    * @throws DeputeError SHUTTING_DOWN
    */
   async use(proof: AcceptedProof, kind: ProofKind): Promise<Use> {
-    if (this.#closed) throw new DeputeError(ErrorReason.SHUTTING_DOWN, "the service is stopping");
+    this.#assertOpen();
     const { clock } = this.#options;
     const { principal, jti, issuedAt, expiresAt } = proof;
     const seen = { principal, jti, kind, forgetTime: expiresAt + CLOCK_SKEW_MS };
@@ -104,7 +104,9 @@ export class SeenProofs {
     if (issuedAt > now + HORIZON_LEAD_MS) await this.#record(seen);
     else if (issuedAt > this.#horizon) await this.#raiseTo(issuedAt);
     else if (now > this.#horizon - HORIZON_LEAD_MS / 2) this.#raise(issuedAt).catch(ignore);
-    // Nothing is awaited from here on, so that of two alike one is fresh.
+    // Nothing is awaited from here on, so that of two alike one is fresh. What is remembered after the last is written
+    // would be forgotten.
+    this.#assertOpen();
     if (this.#memory.isFull(kind)) return "full";
     return this.#memory.add(seen) ? "fresh" : "seen";
   }
@@ -120,6 +122,10 @@ export class SeenProofs {
     } catch (err) {
       log.error({ err }, "used proofs cannot be written; those made up to now will be refused");
     }
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new DeputeError(ErrorReason.SHUTTING_DOWN, "the service is stopping");
   }
 
   async #writeAll(): Promise<void> {
