@@ -69,7 +69,7 @@ export async function canonicalOutput(
   field = "output",
 ): Promise<CanonicalOutput> {
   try {
-    const canonical = await checker.canonical(text, by);
+    const canonical = await checker.canonical(text, by, field);
     return { canonical, hash: encodeBase64Url(engine.blake2b256(Buffer.from(canonical))) };
   } catch (error) {
     if (error instanceof CanonicalError) throw invalid(field, error.message);

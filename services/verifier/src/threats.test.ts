@@ -288,3 +288,21 @@ test.each(["", "both"])("V5: an output comes in one of its forms: %j", async (bo
     fields: [both === "" ? "output" : "output_json"],
   });
 });
+
+test.each(["{", "nothing", '"a" "b"', `[${"1,".repeat(10_000)}`])(
+  "a text that is no JSON is refused: %.10s",
+  async (text) => {
+    const { id: contractId } = await platform.agree({ outputSchema: true });
+    const { verification, attestations, results } = platform;
+    const work = { requestId: "no JSON", contractId, delegationId: "del_0123456789ab" };
+    const schema = value(true);
+    for (const [field, call] of [
+      ["output", () => verification.checkOutput({ contractId, outputJson: text })],
+      ["output", () => attestations.attestOutput({ ...work, outputJson: text })],
+      ["value", () => verification.checkSchema({ schema, valueJson: text })],
+      ["result", () => results.checkResultHash({ resultJson: text })],
+    ] as const) {
+      expect(await refusal(call())).toMatchObject({ reason: "INVALID_REQUEST", fields: [field] });
+    }
+  },
+);

@@ -46,7 +46,7 @@ export class Checker {
   async verify({ text, key, quick }: KnownJudgement, output: string, by: By = {}): Promise<CheckResult> {
     if (quick !== undefined && fitsQuickly(quick, output)) return { passed: true, score: 1 };
     const result = await this.#pool.run({ kind: "verify", judgement: text, output }, { ...by, key });
-    if ("notJson" in result) throw notJson();
+    if ("notJson" in result) throw notJson("output");
     return result;
   }
 
@@ -55,10 +55,10 @@ export class Checker {
    *
    * @throws CanonicalError for what has none, DeputeError INVALID_REQUEST for what is no JSON
    */
-  async canonical(text: string, by: By = {}): Promise<string> {
-    if (text.length <= AT_ONCE_CHARS) return canonicalJson(parsed(text));
+  async canonical(text: string, by: By = {}, field = "output"): Promise<string> {
+    if (text.length <= AT_ONCE_CHARS) return canonicalJson(parsed(text, field));
     const result = await this.#pool.run({ kind: "canonical", text }, { ...by, key: "canonical" });
-    if ("notJson" in result) throw notJson();
+    if ("notJson" in result) throw notJson(field);
     if ("problem" in result) throw new CanonicalError(result.problem, "");
     return result.canonical;
   }
@@ -68,7 +68,7 @@ export class Checker {
    *
    * @param schema canonical JSON of the schema
    * @param value JSON of the value
-   * @throws DeputeError SCHEMA_INVALID, UNSUPPORTED_PATTERN
+   * @throws DeputeError SCHEMA_INVALID, UNSUPPORTED_PATTERN, INVALID_REQUEST for a value that is no JSON
    */
   async validate(
     schema: string,
@@ -81,6 +81,7 @@ export class Checker {
       ...by,
       key: keyOf(`${dialect} ${schema}`),
     });
+    if ("notJson" in result) throw notJson("value");
     if ("unusable" in result) throw errorOf(result, "schema");
     return result;
   }
@@ -90,16 +91,16 @@ export class Checker {
   }
 }
 
-function parsed(text: string): unknown {
+function parsed(text: string, field: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw notJson();
+    throw notJson(field);
   }
 }
 
-function notJson(): DeputeError {
-  return invalid("output", "not JSON");
+function notJson(field: string): DeputeError {
+  return invalid(field, "not JSON");
 }
 
 function errorOf({ unusable, message, pattern }: Unusable, field: string): DeputeError {

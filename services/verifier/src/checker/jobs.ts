@@ -52,7 +52,7 @@ export type JobResult<J extends Job = Job> = J extends { kind: "compile" }
     ? CheckResult | { notJson: true }
     : J extends { kind: "canonical" }
       ? { canonical: string } | { problem: string } | { notJson: true }
-      : Violation[] | Unusable;
+      : Violation[] | Unusable | { notJson: true };
 
 /** How one job of a request ended, and how long it took, in milliseconds. */
 export type Answer = ({ result: JobResult } | { failure: string }) & { ms: number };

@@ -73,8 +73,14 @@ export class JobRunner {
       this.#schemas.set(key, compiled, job.schema.length);
     }
     if (job.value === undefined) return [];
+    let value: unknown;
     try {
-      return compiled(JSON.parse(job.value));
+      value = JSON.parse(job.value);
+    } catch {
+      return { notJson: true };
+    }
+    try {
+      return compiled(value);
     } catch (error) {
       if (error instanceof RangeError) return unusable(new InvalidSchema("it recurses without end"), 0);
       throw error;

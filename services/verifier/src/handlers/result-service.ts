@@ -84,7 +84,7 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
 
   async function hashOf(text: string, by: By): Promise<string> {
     try {
-      return digestOf(engine.sha256, Buffer.from(await checker.canonical(text, by)));
+      return digestOf(engine.sha256, Buffer.from(await checker.canonical(text, by, "result")));
     } catch (error) {
       if (error instanceof CanonicalError) throw invalid("result", error.message);
       throw error;
