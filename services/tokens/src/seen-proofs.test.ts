@@ -31,13 +31,19 @@ async function start({ store, clock, max = 1000 }: { store: Store; clock: Manual
   return seen;
 }
 
-/** A store whose process can be killed: what it asks for from then on is not done. */
+/** A store whose process can be killed: what has not begun by then is not done, and nobody is answered. */
 function mortal(store: Store): Store & { kill(): void } {
   let isDead = false;
   const never = new Promise<never>(() => {});
   return {
     read: (fn) => store.read(fn),
-    write: (fn) => (isDead ? never : store.write(fn)),
+    write: async (fn) => {
+      const written = store.write(async (tx) => {
+        if (isDead) throw new Error("the process is gone");
+        return fn(tx);
+      });
+      return written.catch((error: unknown) => (isDead ? never : Promise.reject(error)));
+    },
     close: () => store.close(),
     kill: () => {
       isDead = true;
