@@ -134,7 +134,13 @@ export async function openRuntime(
     timekeeper,
     purger,
     async close() {
-      await Promise.all([timekeeper.close(), follower.close(), purger.close(), ends.close(), running.close()]);
+      await Promise.all([
+        timekeeper.close(),
+        follower.close(),
+        purger.close(),
+        ends.close(),
+        running.close(),
+      ]);
       dispatcher.close();
       engine.close();
       contextMemory.close();
