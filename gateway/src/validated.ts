@@ -8,19 +8,19 @@ export interface Validated {
   readonly cacheControl: string;
   /** A strong one, with its quotes. */
   readonly etag: string;
-  /** Epoch ms. */
-  readonly modifiedMs: number;
+  /** Epoch ms; absent for what has no date of its own. */
+  readonly modifiedMs?: number;
 }
 
 /** Answers with a document, or with its headers alone, or says that the client has it already. */
 export function sendValidated(request: HttpRequest, response: HttpResponse, document: Validated): void {
-  const { bytes, contentType, cacheControl, etag } = document;
+  const { bytes, contentType, cacheControl, etag, modifiedMs } = document;
   const isKnown = isUnchanged(request, document);
   // The two forms of a response have the same methods, with overloads that do not agree.
   const answer = response as ServerResponse;
   answer.writeHead(isKnown ? 304 : 200, {
     etag,
-    "last-modified": new Date(wholeSeconds(document.modifiedMs)).toUTCString(),
+    ...(modifiedMs !== undefined && { "last-modified": new Date(wholeSeconds(modifiedMs)).toUTCString() }),
     "cache-control": cacheControl,
     ...(isKnown ? {} : { "content-type": contentType, "content-length": String(bytes.length) }),
   });
@@ -34,7 +34,7 @@ function isUnchanged({ headers }: HttpRequest, { etag, modifiedMs }: Validated):
     return tags.split(",").some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === etag);
   }
   const since = Date.parse(headers["if-modified-since"] ?? "");
-  return Number.isFinite(since) && wholeSeconds(modifiedMs) <= since;
+  return modifiedMs !== undefined && Number.isFinite(since) && wholeSeconds(modifiedMs) <= since;
 }
 
 function wholeSeconds(ms: number): number {

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
+import type { Validated } from "../../src/validated.ts";
 import { agentCard, pricingIndex, siteIndex, specsIndex, verificationIndex } from "./indexes.ts";
 import { type Manifest, manifestHtml, manifestMarkdown } from "./pages.ts";
 
@@ -19,15 +20,13 @@ export type AgentaMessage = (typeof AGENTA_MESSAGES)[number];
 const FOLDER = new URL("./documents/", import.meta.url);
 
 /** A document as it is published. */
-export interface PublishedDocument {
+export interface PublishedDocument extends Validated {
   readonly path: string;
   readonly bytes: Buffer;
-  readonly contentType: string;
-  /** A strong validator: the digest of the bytes, so that every replica gives the same. */
-  readonly etag: string;
-  /** Epoch ms, whole seconds. */
-  readonly modifiedMs: number;
 }
+
+/** Documents change with a release only; a cache may keep one for an hour without asking. */
+const CACHE_CONTROL = "public, max-age=3600";
 
 /** Whether the protocol's own authors wrote a document, byte for byte, or it says what this platform makes of it. */
 type Source =
@@ -103,8 +102,10 @@ export function publishedDocuments(publicUrl: string): PublishedDocument[] {
       path,
       bytes,
       contentType,
+      cacheControl: CACHE_CONTROL,
+      // Of the bytes, so that every replica gives the same.
       etag: `"${createHash("sha256").update(bytes).digest("base64url")}"`,
-      modifiedMs: Math.floor(statSync(origin).mtimeMs / 1000) * 1000,
+      modifiedMs: statSync(origin).mtimeMs,
     };
   });
 }

@@ -5,12 +5,12 @@ import { decodeValid, parseJson, refusalOf } from "@depute/wire";
 import type { Clients } from "../../src/clients.ts";
 import type { WireDeps } from "../../src/json-rpc-route.ts";
 import { sendEvents } from "../../src/sse.ts";
+import { sendValidated } from "../../src/validated.ts";
 import { type WireCall, wireCall } from "../../src/wire-call.ts";
 import { type AgentaMessage, PATHS, type PublishedDocument, publishedDocuments } from "./documents.ts";
 import { toAgentaError } from "./errors.ts";
 import { toSse } from "./events.ts";
 import { type Asked, agentaMethods, EXECUTIONS, type Method } from "./methods.ts";
-import { sendDocument } from "./serve.ts";
 import { compileAgenta, type ValidateAgenta } from "./validate.ts";
 
 export { AGENTA_MESSAGES, type AgentaMessage, readDocument, schemaFile } from "./documents.ts";
@@ -78,7 +78,7 @@ function documentRoutes(deps: WireDeps): HttpRoute[] {
     handle: async (request, response) => {
       const found = find(path);
       if (found === undefined) throw new DeputeError(ErrorReason.INTERNAL, `no document at ${path}`);
-      sendDocument(request, response, found);
+      sendValidated(request, response, found);
     },
   }));
 }
