@@ -12,6 +12,7 @@ const EVENTS = 300;
 const REPORTS_IN_FLIGHT = 32;
 const TASKS = 4;
 const A_SECOND = 1_000;
+const WARM_UP_SECONDS = 3;
 const SECONDS = 5;
 const IDLE = 5_000;
 const MIB = 1024 * 1024;
@@ -98,33 +99,46 @@ async function begin(platform: Platform, tasks: number): Promise<Lease[]> {
   return leases;
 }
 
-/** Milliseconds from a report's sending to its arrival at the watcher that 99 of 100 do not exceed. */
+/**
+ * Milliseconds from a report's sending to its arrival at the watcher that 99 of 100 do not exceed, once both processes have
+ * their code compiled. What is measured is kept in place: a pause of this process to collect garbage would be measured too.
+ */
 async function progressP99(platform: Platform): Promise<number> {
   const leases = await begin(platform, TASKS);
-  const sent = new Map<string, number>();
-  const took: number[] = [];
+  const reports = A_SECOND * (WARM_UP_SECONDS + SECONDS);
+  const sentMs = new Float64Array(reports);
+  const tookMs = new Float64Array(reports);
   const watching = leases.map(async ({ taskId }) => {
     for await (const { event } of platform.tasks.watchTask({ taskId })) {
       if (event?.payload.case !== "progress") continue;
-      took.push(performance.now() - (sent.get(`${taskId} ${event.payload.value.processed}`) ?? 0));
+      const { processed } = event.payload.value;
+      tookMs[processed] = performance.now() - (sentMs[processed] ?? 0);
     }
   });
-  const reports: Promise<unknown>[] = [];
+  let open = 0;
+  const failed: unknown[] = [];
+  const report = (processed: number) => {
+    open++;
+    sentMs[processed] = performance.now();
+    const lease = leases[processed % TASKS] as Lease;
+    platform.workers
+      .reportProgress({ lease, progress: { processed, message: REPORT } })
+      .catch((error: unknown) => failed.push(error))
+      .finally(() => open--);
+  };
   const startMs = performance.now();
-  for (let n = 0; n < A_SECOND * SECONDS; ) {
-    const due = Math.min(A_SECOND * SECONDS, Math.floor(((performance.now() - startMs) * A_SECOND) / 1000));
-    for (; n < due; n++) {
-      const lease = leases[n % TASKS] as Lease;
-      sent.set(`${lease.taskId} ${n}`, performance.now());
-      reports.push(platform.workers.reportProgress({ lease, progress: { processed: n, message: REPORT } }));
-    }
-    await new Promise((resolve) => setTimeout(resolve, 1));
+  for (let sent = 0; sent < reports || open > 0; await pause()) {
+    const due = Math.min(reports, Math.floor(((performance.now() - startMs) * A_SECOND) / 1000));
+    while (sent < due) report(sent++);
   }
-  await Promise.all(reports);
+  if (failed.length > 0) throw failed[0];
   for (const lease of leases) await platform.workers.failAssignment({ lease, failure: { reason: "DONE" } });
   await Promise.all(watching);
-  return took.sort((a, b) => a - b)[Math.floor(took.length * 0.99)] ?? Number.NaN;
+  const counted = tookMs.slice(A_SECOND * WARM_UP_SECONDS).sort();
+  return counted[Math.floor(counted.length * 0.99)] ?? Number.NaN;
 }
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, 1));
 
 /** MiB that the watchers add to a server that has nothing else to do, after garbage collection. */
 async function idleMemory(): Promise<number> {

@@ -17,7 +17,7 @@ type Settings = Pick<StoreOptions, "onError" | "timers"> & {
 };
 
 /** Pages of the log that are gathered before they are folded into the file: one that changes often is written once. */
-const CHECKPOINT_PAGES = 4_000;
+const CHECKPOINT_PAGES = 1_000;
 /** Pages held in memory, filled as they are used. SQLite's own 2 MiB do not hold the upper levels of large tables. */
 const WRITER_CACHE_KIB = 32 * 1024;
 
