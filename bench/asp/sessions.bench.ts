@@ -17,6 +17,8 @@ const WARM_UP = 10;
 const ACTIVE = 4;
 const WATCHERS = 10;
 const WATCHED = 150;
+/** Messages of each watched session before, until both processes have the code compiled. */
+const WATCHED_WARM_UP = 100;
 /** Milliseconds between the messages of one watched session. */
 const PACE_MS = 20;
 const TRANSCRIPT = 10_000;
@@ -91,7 +93,7 @@ async function watchDelays(platform: Platform): Promise<number[]> {
     Array.from({ length: ACTIVE }, async () => {
       const chain = new Chain(platform.score);
       await open(platform, chain);
-      const messages = chain.talk(WARM_UP + WATCHED);
+      const messages = chain.talk(WATCHED_WARM_UP + WATCHED);
       const sent = new Map<string, number>();
       const stop = new AbortController();
       const watchers = Array.from({ length: WATCHERS }, async () => {
@@ -105,7 +107,7 @@ async function watchDelays(platform: Platform): Promise<number[]> {
       });
       await new Promise((resolve) => setTimeout(resolve, 500));
       for (const [index, envelope] of messages.entries()) {
-        if (index >= WARM_UP) sent.set(envelope.messageId, performance.now());
+        if (index >= WATCHED_WARM_UP) sent.set(envelope.messageId, performance.now());
         await sessions.appendMessage({ envelope });
         await new Promise((resolve) => setTimeout(resolve, PACE_MS));
       }
