@@ -7,7 +7,7 @@ import { type CapabilityFull, CapabilityFullSchema } from "@depute/contracts/nek
  */
 export const CATEGORIES = 10;
 export const TAGS = 50;
-export const ORGANIZATIONS = 10;
+export const ORGANIZATIONS = 5;
 const NAMES = 200;
 const CAPABILITIES = 5;
 const WORDS = "sum sort rank read write draw plan judge translate shorten find merge split count test".split(
