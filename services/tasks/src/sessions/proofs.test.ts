@@ -103,11 +103,11 @@ test("a proof by ES256 beside the call says who calls, once, and counts for the 
     1,
   );
   for (const denied of [
-    stage.api.getSession({ sessionId }, beside("WatchSession")),
-    stage.api.getSession({ sessionId: newId() }, beside("GetSession")),
-    stage.api.listSessions({ agentId: ANN.uri }, beside("ListSessions")),
+    () => stage.api.getSession({ sessionId }, beside("WatchSession")),
+    () => stage.api.getSession({ sessionId: newId() }, beside("GetSession")),
+    () => stage.api.listSessions({ agentId: ANN.uri }, beside("ListSessions")),
   ]) {
-    expect((await refusalCode(denied))[0]).toBe("TOKEN_DENIED");
+    expect((await refusalCode(denied()))[0]).toBe("TOKEN_DENIED");
   }
   const envelope = stage.message(BEN, "ACCEPT", ACCEPT, session, { proof: "e30.e30.e30" });
   expect(await stage.api.appendMessage({ envelope }, beside("AppendMessage", "only-once"))).toMatchObject({
