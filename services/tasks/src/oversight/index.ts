@@ -5,7 +5,7 @@ import type { WriteTx } from "@depute/store";
 import { readCursor, writeCursor } from "../store/block-rows.ts";
 import { type AnswerRow, dropAnswer, firstAnswers } from "./inquiry-rows.ts";
 import { Oversight, type OversightOptions } from "./oversight.ts";
-import { firstToTell, nextReviewTime, noteTold, type ReviewRow, readReview, TODO } from "./rows.ts";
+import { firstToTell, nextReviewTime, noteTold, OWED, type ReviewRow, readReview } from "./rows.ts";
 
 export type { Decision } from "./decision.ts";
 export { Oversight, type OversightListener } from "./oversight.ts";
@@ -63,9 +63,9 @@ export function openOversight(
         if (!FINAL.has(refusal.reason)) throw refusal;
         log.debug({ err: refusal, task: row.taskId }, "the queue of reviews does not take it");
       };
-      if (row.todo === TODO.CREATE) await oversight.create(row, own(signal)).catch(refused);
+      if (row.todo === OWED.CREATE) await oversight.create(row, own(signal)).catch(refused);
       const { reviewId: id = "" } = (await store.read((tx) => readReview(tx, row.reviewKey))) ?? {};
-      if (row.todo !== TODO.WITHDRAW || id === "") return;
+      if (row.todo !== OWED.WITHDRAW || id === "") return;
       await reviews
         .withdrawReview({ id, reason: "the result is no longer held" }, own(signal))
         .catch(refused);

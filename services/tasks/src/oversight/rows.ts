@@ -1,7 +1,7 @@
 import type { ReadTx, WriteTx } from "@depute/store";
 
-/** What is to be told to the queue of reviews. */
-export const TODO = { NOTHING: 0, CREATE: 1, WITHDRAW: 2 } as const;
+/** What the queue of reviews is owed: the values of the column `todo`. */
+export const OWED = { NOTHING: 0, CREATE: 1, WITHDRAW: 2 } as const;
 
 /** A review of a held result, as this service knows it. */
 export interface ReviewRow {
