@@ -72,6 +72,9 @@ interface Bounds {
   below: number;
 }
 
+/** What can be bounded. */
+type Bounded = "number" | "length" | "items" | "members";
+
 /** How deep schemas are nested at most; deeper ones are not read. */
 const MAX_DEPTH = 32;
 
@@ -89,7 +92,23 @@ export function readQuickSchema(schema: unknown, depth = 0): QuickSchema | undef
 
 const NONE: ReadonlyMap<string, QuickSchema> = new Map();
 
+/** Words that bound something from one side. */
+const BOUNDS: ReadonlyMap<string, readonly [of: Bounded, side: keyof Bounds]> = new Map([
+  ["minimum", ["number", "min"]],
+  ["maximum", ["number", "max"]],
+  ["exclusiveMinimum", ["number", "above"]],
+  ["exclusiveMaximum", ["number", "below"]],
+  ["minLength", ["length", "min"]],
+  ["maxLength", ["length", "max"]],
+  ["minItems", ["items", "min"]],
+  ["maxItems", ["items", "max"]],
+  ["minProperties", ["members", "min"]],
+  ["maxProperties", ["members", "max"]],
+]);
+
 function readWord(read: QuickSchema, word: string, value: unknown, depth: number): boolean {
+  const bound = BOUNDS.get(word);
+  if (bound !== undefined) return readBound(read, bound, value);
   switch (word) {
     case "type":
       return readTypes(read, Array.isArray(value) ? value : [value]);
@@ -97,26 +116,6 @@ function readWord(read: QuickSchema, word: string, value: unknown, depth: number
       return readScalars(read, [value]);
     case "enum":
       return Array.isArray(value) && readScalars(read, value);
-    case "minimum":
-      return bound(read, "number", "min", value);
-    case "maximum":
-      return bound(read, "number", "max", value);
-    case "exclusiveMinimum":
-      return bound(read, "number", "above", value);
-    case "exclusiveMaximum":
-      return bound(read, "number", "below", value);
-    case "minLength":
-      return bound(read, "length", "min", value);
-    case "maxLength":
-      return bound(read, "length", "max", value);
-    case "minItems":
-      return bound(read, "items", "min", value);
-    case "maxItems":
-      return bound(read, "items", "max", value);
-    case "minProperties":
-      return bound(read, "members", "min", value);
-    case "maxProperties":
-      return bound(read, "members", "max", value);
     case "items": {
       const item = readQuickSchema(value, depth);
       if (item !== undefined) read.item = item;
@@ -155,15 +154,14 @@ function readScalars(read: QuickSchema, values: readonly unknown[]): boolean {
   return true;
 }
 
-function bound(
+function readBound(
   read: QuickSchema,
-  of: "number" | "length" | "items" | "members",
-  end: keyof Bounds,
+  [of, side]: readonly [of: Bounded, side: keyof Bounds],
   value: unknown,
 ): boolean {
   if (typeof value !== "number") return false;
   read[of] ??= { min: -Infinity, max: Infinity, above: -Infinity, below: Infinity };
-  read[of][end] = value;
+  read[of][side] = value;
   return true;
 }
 
