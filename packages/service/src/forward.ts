@@ -47,12 +47,12 @@ export function forwardHeaders(context: Pick<CallContext, "requestHeader" | "val
 
 /** Everything that a call on behalf of a handler's caller takes along: headers, cancellation, the rest of its time. */
 export function forwardOptions(context: CallContext, clock: Clock): CallOptions {
-  return timed(context, clock, forwardHeaders(context));
+  return timed(context, clock, () => forwardHeaders(context));
 }
 
 /** A service's own call, made while it serves another one: its caller's credentials stay behind. */
 export function ownOptions(context: CallContext, clock: Clock): CallOptions {
-  return timed(context, clock, ownHeaders(context.values.get(requestIdKey)));
+  return timed(context, clock, () => ownHeaders(context.values.get(requestIdKey)));
 }
 
 /** The headers of a call that a service makes for itself. */
@@ -62,10 +62,26 @@ export function ownHeaders(requestId: string): Headers {
   return headers;
 }
 
-function timed(context: CallContext, clock: Clock, headers: Headers): CallOptions {
-  const deadline = context.values.get(deadlineKey);
-  const options: CallOptions = { headers, signal: context.signal };
-  // Zero would mean "no limit" to a client, so a deadline that has passed leaves a millisecond.
-  if (deadline !== undefined) options.timeoutMs = Math.max(1, deadline - clock.now());
-  return options;
+/** Found out when a call is made: most handlers have these at hand for calls that they then need not make. */
+function timed(context: CallContext, clock: Clock, headers: () => Headers): CallOptions {
+  const options: ReadTimed = {
+    get headers() {
+      return headers();
+    },
+    get signal() {
+      return context.signal;
+    },
+    get timeoutMs() {
+      const deadline = context.values.get(deadlineKey);
+      // Zero would mean "no limit" to a client, so a deadline that has passed leaves a millisecond.
+      return deadline === undefined ? undefined : Math.max(1, deadline - clock.now());
+    },
+  };
+  return options as CallOptions;
+}
+
+interface ReadTimed {
+  readonly headers: Headers;
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number | undefined;
 }
