@@ -1,7 +1,9 @@
 import { fromJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { Completions } from "@depute/client";
 import { type CreateTaskResponse, TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import {
+  type BatchCompleteAssignmentsResponse,
   type WatchAssignmentsResponse,
   WorkerService,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
@@ -10,13 +12,17 @@ import { AGENT, inFlight, type Platform } from "./platform.ts";
 
 const OUTPUT = { full: fromJson(ValueSchema, { words: 3 }) };
 
-/** Tasks from their creation to their completion, by a worker that begins at once and does nothing but complete. */
+/**
+ * Tasks from their creation to their completion, by a worker that begins at once and does nothing but complete, handing in
+ * together what it got together.
+ */
 export function taskRunner({ address }: Platform) {
   const delegator = bareClient(TaskService, address);
   const worker = bareClient(WorkerService, address);
+  const completeAll = worker.unary<BatchCompleteAssignmentsResponse>("BatchCompleteAssignments");
   const createTask = delegator.unary<CreateTaskResponse>("CreateTask");
-  const complete = worker.unary("CompleteAssignment");
-  let requests = 0;
+  const completions = new Completions(async (requests) => (await completeAll({ requests })).outcomes);
+  let creates = 0;
 
   /** @returns tasks a second */
   async function run(tasks: number, atOnce: number): Promise<number> {
@@ -27,7 +33,7 @@ export function taskRunner({ address }: Platform) {
     stream.on("data", ({ assignment }: WatchAssignmentsResponse) => {
       const lease = assignment?.lease;
       if (lease === undefined) return;
-      void complete({ lease, output: OUTPUT }).then(() => {
+      void completions.complete({ lease, output: OUTPUT }).then(() => {
         const resolve = waiting.get(lease.taskId);
         if (resolve === undefined) early.add(lease.taskId);
         else resolve();
@@ -35,7 +41,7 @@ export function taskRunner({ address }: Platform) {
     });
     const startMs = performance.now();
     await inFlight(tasks, atOnce, async () => {
-      const requestId = `${process.pid} ${++requests} ${startMs}`;
+      const requestId = `${process.pid} ${++creates} ${startMs}`;
       const { task } = await createTask({ requestId, draft: { agentId: AGENT, description: "count words" } });
       const taskId = task?.id ?? "";
       if (!early.delete(taskId)) await new Promise<void>((resolve) => waiting.set(taskId, resolve));

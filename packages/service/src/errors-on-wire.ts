@@ -1,5 +1,8 @@
+import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
+import { anyPack } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
+import { type Status, StatusSchema } from "@depute/contracts/google/rpc/status_pb";
 import {
   DeputeError,
   ERROR_DOMAIN,
@@ -12,18 +15,34 @@ import {
 
 /** A refusal as it travels: the reason's status, google.rpc.ErrorInfo and, for faulty fields, google.rpc.BadRequest. */
 export function toWire(error: DeputeError): ConnectError {
-  const info = { reason: reasonName(error.reason), domain: ERROR_DOMAIN, metadata: error.metadata };
-  const details: ConnectError["details"] = [{ desc: ErrorInfoSchema, value: info }];
-  if (error.violations.length > 0) {
-    const fieldViolations = error.violations.map(({ field, description, reason }) => ({
-      field,
-      description,
-      reason: reason ?? "",
-    }));
-    details.push({ desc: BadRequestSchema, value: { fieldViolations } });
-  }
   const code = statusOf(error.reason) as number as Code;
-  return new ConnectError(error.message, code, undefined, details as never, error);
+  return new ConnectError(error.message, code, undefined, detailsOf(error) as never, error);
+}
+
+/** The same within a message: for calls that do several things, of which some may be refused. */
+export function toStatus(error: DeputeError): Status {
+  const { reason, message } = error;
+  const details = detailsOf(error).map(({ desc, value }) => anyPack(desc, create(desc, value)));
+  return create(StatusSchema, { code: statusOf(reason), message, details });
+}
+
+function detailsOf({ reason, metadata, violations }: DeputeError): Detail[] {
+  const info = { reason: reasonName(reason), domain: ERROR_DOMAIN, metadata };
+  if (violations.length === 0) return [{ desc: ErrorInfoSchema, value: info }];
+  const fieldViolations = violations.map(({ field, description, reason: rule = "" }) => ({
+    field,
+    description,
+    reason: rule,
+  }));
+  return [
+    { desc: ErrorInfoSchema, value: info },
+    { desc: BadRequestSchema, value: { fieldViolations } },
+  ];
+}
+
+interface Detail {
+  readonly desc: DescMessage;
+  readonly value: MessageInitShape<DescMessage>;
 }
 
 /**

@@ -14,7 +14,7 @@ export { type Caller, callerOf, HOP, LOCAL_PRINCIPAL } from "./caller.ts";
 export { type CommonSettings, commonSettings, portOf, urlOf } from "./common-settings.ts";
 export { type Credentials, parseCredentials, readCredentials } from "./credentials.ts";
 export { createDirectTransport, type DirectTransportOptions } from "./direct-transport.ts";
-export { fromConnectError, reasonOf, toConnectError, toWire } from "./errors-on-wire.ts";
+export { fromConnectError, reasonOf, toConnectError, toStatus, toWire } from "./errors-on-wire.ts";
 export { createFastPath, type StreamHandler } from "./fast/fast-path.ts";
 export { countJsonValues } from "./field-limit/count-fields.ts";
 export { DEFAULT_BATCH, type FollowOptions, follow } from "./follow.ts";

@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { TaskAcceptedSchema, TaskStartedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import {
@@ -14,7 +14,7 @@ import type { Engine } from "./engine.ts";
 import { type Advance, advance } from "./rules/advance.ts";
 import { heartbeatIntervalMs, workDeadlineMs } from "./rules/limits.ts";
 import type { TaskRecord } from "./rules/record.ts";
-import { readInput } from "./store/input-rows.ts";
+import { readInput, type TaskInput } from "./store/input-rows.ts";
 import {
   acceptedBy,
   countHeld,
@@ -127,12 +127,32 @@ export async function roomOf(
 /** A task that a worker holds, with what it needs to know. */
 export async function assignmentOf(
   tx: ReadTx,
-  { task, epoch, hold }: TaskRecord,
+  record: TaskRecord,
   memory: ContextMemory,
   nowMs: number,
 ): Promise<Assignment> {
-  const { input, workerToken } = await readInput(tx, task.id);
+  const { task, epoch } = record;
   const checkpoint = task.checkpointAvailable ? await readCheckpoint(tx, task.id) : undefined;
+  return assignment(record, await readInput(tx, task.id), {
+    ...(checkpoint && { checkpoint }),
+    ...(await carriedContexts(tx, memory, task.id, nowMs)),
+    // A first attempt was asked nothing.
+    ...(epoch > 1 && { providedInputs: await readProvidedInputs(tx, task.id) }),
+  });
+}
+
+/** What goes along with work beside its input. */
+type Luggage = Pick<
+  MessageInitShape<typeof AssignmentSchema>,
+  "checkpoint" | "contexts" | "missingContextIds" | "providedInputs"
+>;
+
+/** An assignment of what is at hand. */
+export function assignment(
+  { task, epoch, hold }: TaskRecord,
+  { input, workerToken }: TaskInput,
+  luggage: Luggage = {},
+): Assignment {
   return create(AssignmentSchema, {
     lease: create(LeaseSchema, { taskId: task.id, epoch: BigInt(epoch) }),
     task: input === undefined ? task : { ...task, input },
@@ -142,9 +162,6 @@ export async function assignmentOf(
       attemptExpireTime: toTimestamp(workDeadlineMs(task, hold)),
     }),
     workerToken,
-    ...(checkpoint && { checkpoint }),
-    // A first attempt was asked nothing.
-    ...(await carriedContexts(tx, memory, task.id, nowMs)),
-    providedInputs: epoch > 1 ? await readProvidedInputs(tx, task.id) : [],
+    ...luggage,
   });
 }

@@ -6,10 +6,9 @@ import { DeputeError, ErrorReason, newId } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
 import type { AssignmentStream } from "./assignment-stream.ts";
 import { bringsTheSame, carryContexts } from "./carry-contexts.ts";
-import { assignmentOf, given } from "./claim.ts";
+import { assignment, assignmentOf, given } from "./claim.ts";
 import type { ContextMemory } from "./context-memory.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-
 import type { Engine } from "./engine.ts";
 import { type Advance, advance } from "./rules/advance.ts";
 import { type IdPolicies, idOutcome } from "./rules/id-policy.ts";
@@ -150,7 +149,8 @@ export async function createTaskWithin(
   await insertTask(tx, record, { draftDigest: digest, createMs: nowMs });
   engine.noteWritten(tx, record);
   await insertEvents(tx, events);
-  await insertInput(tx, taskId, { input: draft.input, workerToken: draft.workerToken });
+  const { input, workerToken } = draft;
+  await insertInput(tx, taskId, { input, workerToken });
   await insertRequest(tx, { delegator, requestId, draftDigest: digest, taskId });
   await insertBlocks(tx, taskId, admitted.blocks);
   const { delegationId } = admitted.admission;
@@ -163,10 +163,12 @@ export async function createTaskWithin(
   await engine.tell(tx, { before: undefined, after: record, events });
   engine.announce(tx, record);
   if (stream !== undefined) {
-    const assignment = await assignmentOf(tx, record, rights.contextMemory, nowMs);
-    tx.afterCommit(() => stream.deliver([assignment]));
+    const carriesContexts = draft.contextIds.length + draft.contexts.length > 0;
+    const work = carriesContexts
+      ? await assignmentOf(tx, record, rights.contextMemory, nowMs)
+      : assignment(record, { input, workerToken });
+    tx.afterCommit(() => stream.deliver([work]));
   }
-  const { input } = draft;
   return { taskId, isNew: true, task: input === undefined ? record.task : { ...record.task, input } };
 }
 

@@ -7,7 +7,7 @@ import type { ReadTx, Store, WriteTx } from "@depute/store";
 import { RecordCache } from "./record-cache.ts";
 import { type Advance, advance, advanceByTime } from "./rules/advance.ts";
 import { nextDeadline } from "./rules/limits.ts";
-import type { TaskRecord } from "./rules/record.ts";
+import { hasOnlyBegun, type TaskRecord } from "./rules/record.ts";
 import type { Random } from "./rules/retry.ts";
 import { isTerminal, statusName } from "./rules/state-machine.ts";
 import { taskNotFound } from "./rules/visibility.ts";
@@ -266,7 +266,8 @@ export class Engine {
     }
     this.noteWritten(tx, record);
     await insertEvents(tx, events);
-    if (before.hold !== undefined && record.hold === undefined) await deleteReports(tx, record.task.id);
+    const isLetGo = before.hold !== undefined && record.hold === undefined;
+    if (isLetGo && !hasOnlyBegun(before)) await deleteReports(tx, record.task.id);
     const hasEnded = isTerminal(record.task.status);
     if (hasEnded) {
       if (record.task.delegationId !== "") {
@@ -277,7 +278,7 @@ export class Engine {
       await this.#endChildren(tx, record);
     }
     if (record.task.spend !== undefined) {
-      if (before.hold !== undefined && record.hold === undefined) await settleAttempt(tx, record.task);
+      if (isLetGo) await settleAttempt(tx, record.task);
       if (hasEnded) await settleTask(tx, record.task);
     }
     await this.tell(tx, { before, after: record, events });

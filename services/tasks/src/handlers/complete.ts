@@ -14,7 +14,7 @@ import {
   type TaskVerification,
   TaskVerificationSchema,
 } from "@depute/contracts/depute/tasks/v1/task_pb";
-import type { CompleteAssignmentRequest, Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import type { CompleteAssignmentRequest } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { reasonOf } from "@depute/service";
 import type { WriteTx } from "@depute/store";
@@ -30,7 +30,7 @@ import { noteUsage } from "../spend.ts";
 import { readInput, readOutputSchema } from "../store/input-rows.ts";
 import { insertHeldResult } from "../store/work-rows.ts";
 import { requireOwnAttestation } from "./attestation-check.ts";
-import { callerOf, callOptions, peekVisible, type TasksContext } from "./context.ts";
+import { type Caller, callOptions, leaseOf, peekVisible, type TasksContext } from "./context.ts";
 import { readWhole } from "./task-service.ts";
 import { requireSoundToken } from "./token-check.ts";
 
@@ -48,12 +48,13 @@ const VERIFICATION_FAILED = "VERIFICATION_FAILED";
  */
 export async function completeAssignment(
   tasks: TasksContext,
-  lease: Lease,
+  caller: Caller,
   request: CompleteAssignmentRequest,
   context: HandlerContext,
+  answer: "whole" | "without input",
 ): Promise<Task> {
+  const lease = leaseOf(request);
   const output = checkedOutput(request.output);
-  const caller = await callerOf(tasks, context);
   const found = await peekVisible(tasks, caller, lease.taskId);
   requireDelegate(caller, found);
   if (!isSettledBy(found, lease, "complete")) {
@@ -77,7 +78,7 @@ export async function completeAssignment(
       isRepeated = isSettledBy(before, lease, "complete");
       if (isRepeated) return { record: before, events: [] };
       requireLease(before, lease);
-      input = (await readInput(tx, lease.taskId)).input;
+      if (answer === "whole") input = (await readInput(tx, lease.taskId)).input;
       const over = await noteUsage(tx, before.task, request.usage);
       if (over !== undefined) return advance(before, { ...step, payload: overspent(over) }, nowMs);
       return advance(before, await holdForReview(tx, before.task, step), nowMs);

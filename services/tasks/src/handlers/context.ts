@@ -1,7 +1,7 @@
 import type { CallOptions, HandlerContext } from "@connectrpc/connect";
 import type { TaskFailure } from "@depute/contracts/depute/tasks/v1/task_pb";
-import type { CompleteAssignmentRequest } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import type { Clock, Timers } from "@depute/core";
+import type { CompleteAssignmentRequest, Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { type Clock, invalid, type Timers } from "@depute/core";
 import { type Authority, type Identity, mayActFor, ownOptions } from "@depute/service";
 import type { ContextMemory } from "../context-memory.ts";
 import type { Dependencies } from "../dependencies.ts";
@@ -67,6 +67,12 @@ export function asCaller(identity: Identity): Caller {
     principal: identity.principal,
     mayActFor: (principal) => mayActFor(identity, principal),
   };
+}
+
+/** The lease that a worker's call names. */
+export function leaseOf({ lease }: { lease?: Lease | undefined }): Lease {
+  if (lease === undefined) throw invalid("lease", "is required");
+  return lease;
 }
 
 /** The options of this service's own calls while it serves one. */

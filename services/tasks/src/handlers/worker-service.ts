@@ -15,7 +15,8 @@ import { requireDelegate } from "../rules/visibility.ts";
 import { noteUsage } from "../spend.ts";
 import { watchAssignments } from "./assignments.ts";
 import { completeAssignment } from "./complete.ts";
-import { callerOf, callOptions, peekVisible, type TasksContext } from "./context.ts";
+import { completeAssignments } from "./complete-batch.ts";
+import { callerOf, callOptions, leaseOf, peekVisible, type TasksContext } from "./context.ts";
 import { getDelegateLimits, setDelegateLimits } from "./delegate-limits.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { acceptAssignment, requestInput, saveCheckpoint, suspendAssignment } from "./interruptions.ts";
@@ -101,7 +102,12 @@ export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerSer
     },
 
     async completeAssignment(request, context) {
-      return { task: await completeAssignment(tasks, leaseOf(request), request, context) };
+      const caller = await callerOf(tasks, context);
+      return { task: await completeAssignment(tasks, caller, request, context, "whole") };
+    },
+
+    async batchCompleteAssignments({ requests }, context) {
+      return { outcomes: await completeAssignments(tasks, requests, context) };
     },
 
     async failAssignment(request, context) {
@@ -145,11 +151,6 @@ async function settle(
     return advance(before, { ...(await step(before.task, nowMs, tx)), settles: by }, nowMs);
   });
   return readWhole(tasks, record.task.id);
-}
-
-function leaseOf({ lease }: { lease?: Lease | undefined }): Lease {
-  if (lease === undefined) throw invalid("lease", "is required");
-  return lease;
 }
 
 function failureOfRequest({ failure }: { failure?: TaskFailure | undefined }): TaskFailure {

@@ -32,3 +32,14 @@ export interface TaskRecord {
   /** Names the schema that outputs have to fit; empty for none. */
   readonly outputSchema: string;
 }
+
+/** A task's log with nothing in it but that it was created, handed out and begun, at most. */
+const BEGINNING = 3n;
+
+/**
+ * Whether a task's log is so short that no report, checkpoint or answer can be in it; what is kept of those need not be
+ * looked for then. Each of them is an event, and comes after these three.
+ */
+export function hasOnlyBegun({ task, epoch }: TaskRecord): boolean {
+  return epoch <= 1 && task.lastSequence <= BEGINNING;
+}

@@ -2,7 +2,7 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { type TaskCompleted, TaskCompletedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import type { ReadTx, WriteTx } from "@depute/store";
-import type { TaskRecord } from "../rules/record.ts";
+import { hasOnlyBegun, type TaskRecord } from "../rules/record.ts";
 
 /** What was saved for another attempt to go on from. */
 export async function readCheckpoint(tx: ReadTx, taskId: string): Promise<Value | undefined> {
@@ -71,9 +71,10 @@ export async function insertProvidedInput(
  *
  * @param record of the task before it ended
  */
-export async function deleteWorkState(tx: WriteTx, { task, epoch }: TaskRecord): Promise<void> {
+export async function deleteWorkState(tx: WriteTx, record: TaskRecord): Promise<void> {
+  const { task } = record;
   if (task.checkpointAvailable) await tx.run("DELETE FROM task_checkpoints WHERE task_id = ?", [task.id]);
-  if (epoch > 0) await tx.run("DELETE FROM task_provided_inputs WHERE task_id = ?", [task.id]);
+  if (!hasOnlyBegun(record)) await tx.run("DELETE FROM task_provided_inputs WHERE task_id = ?", [task.id]);
   if (task.overseerId !== "") await deleteHeldResult(tx, task.id);
 }
 

@@ -1,0 +1,41 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  type CompleteAssignmentRequest,
+  type CompletionOutcome,
+  CompletionOutcomeSchema,
+} from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { ErrorReason } from "@depute/core";
+import { fromConnectError, toConnectError, toStatus } from "@depute/service";
+import { completeAssignment } from "./complete.ts";
+import { callerOf, type TasksContext } from "./context.ts";
+
+/**
+ * Ends several tasks with their results, each by itself.
+ *
+ * @returns what has become of them, in the order of the requests
+ * @throws what is a fault of the platform's and no refusal, once all have been judged; repeating the call is answered
+ */
+export async function completeAssignments(
+  tasks: TasksContext,
+  requests: readonly CompleteAssignmentRequest[],
+  context: HandlerContext,
+): Promise<CompletionOutcome[]> {
+  const caller = await callerOf(tasks, context);
+  const ended = await Promise.allSettled(
+    requests.map((request) => completeAssignment(tasks, caller, request, context, "without input")),
+  );
+  return ended.map((result) => {
+    const outcome: CompletionOutcome["outcome"] =
+      result.status === "fulfilled"
+        ? { case: "status", value: result.value.status }
+        : { case: "error", value: refusal(result.reason) };
+    return create(CompletionOutcomeSchema, { outcome });
+  });
+}
+
+function refusal(thrown: unknown) {
+  const error = fromConnectError(toConnectError(thrown));
+  if (error.reason === ErrorReason.INTERNAL) throw thrown;
+  return toStatus(error);
+}
