@@ -1,4 +1,5 @@
 export { ConstraintError, type ConstraintKind, isUniqueViolation } from "./errors.ts";
 export { type Migration, MigrationError } from "./migrations.ts";
 export { openStore, type StoreLocation, type StoreOptions, type StoreSettings } from "./open.ts";
+export { ReadCache } from "./read-cache.ts";
 export type { Dialect, ReadTx, SqlValue, Store, WriteTx } from "./store.ts";

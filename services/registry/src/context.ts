@@ -6,25 +6,22 @@ import type { Clock, Timers } from "@depute/core";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { type Authority, type Identity, LOCAL_PRINCIPAL, mayActFor } from "@depute/service";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
-import type { AgentIndex } from "./agent-index/agent-index.ts";
 import type { CardKey } from "./card-key.ts";
 import type { RemovalGuard } from "./removal-guard.ts";
 import type { StoredAgent } from "./rules/agent.ts";
 import type { Predicates } from "./rules/predicate.ts";
 import type { SchemaChecker } from "./schema-checker.ts";
-import { findVisible } from "./store/agents.ts";
+import { type AgentMemory, findVisible } from "./store/agents.ts";
 import { appendChange, sameSight } from "./store/changes.ts";
 import type { Viewer } from "./store/sight.ts";
 
 /** What the handlers work with. */
-export interface RegistryContext {
+export interface RegistryContext extends AgentMemory {
   readonly store: Store;
   readonly bus: Bus;
   readonly clock: Clock;
   readonly authority: Authority;
   readonly schemas: SchemaChecker;
-  /** What searches by several words go by; follows the store. */
-  readonly index: AgentIndex;
   /** The predicates of manifests, read. */
   readonly predicates: Predicates;
   /** By what time leases are judged. */

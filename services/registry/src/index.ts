@@ -5,7 +5,7 @@ import { OrganizationService } from "@depute/contracts/depute/registry/v1/organi
 import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { defineService, defineSettings, SettingsError } from "@depute/service";
-import { openStore } from "@depute/store";
+import { openStore, ReadCache } from "@depute/store";
 import { AgentIndex } from "./agent-index/agent-index.ts";
 import { openCardKey } from "./card-key.ts";
 import type { RegistryContext } from "./context.ts";
@@ -27,6 +27,9 @@ import { readLastUp } from "./store/registry-state.ts";
 
 /** What lists and look-ups read again and again, of some 100,000 agents. */
 const READ_CACHE_MIB = 64;
+
+/** Agents held in memory as they were asked for last; each costs some kilobytes, one with a large manifest up to 70. */
+const RECENT_AGENTS = 256;
 
 /** Agents, what they can do, and whether they live. */
 export const registry = defineService({
@@ -117,6 +120,7 @@ export const registry = defineService({
     const context: RegistryContext = {
       store,
       index,
+      recent: new ReadCache(RECENT_AGENTS),
       predicates: new Predicates(),
       bus,
       clock,

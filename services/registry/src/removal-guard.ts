@@ -28,11 +28,25 @@ export class RemovalGuard {
 
   async view(tx: ReadTx): Promise<LivenessView> {
     const now = this.#clock.now();
-    if (this.#countedAt === undefined || Math.abs(now - this.#countedAt) >= COUNT_EVERY_MS) {
+    if (!this.#isCounted(now)) {
       this.#countedAt = now;
       const counts = await countLeases(tx, { from: countedFrom(this.#state, now), now });
       this.#state = judge(this.#state, counts, now);
     }
+    return this.#viewAt(now);
+  }
+
+  /** The same without a look at the store; undefined when it is time for one. */
+  get counted(): LivenessView | undefined {
+    const now = this.#clock.now();
+    return this.#isCounted(now) ? this.#viewAt(now) : undefined;
+  }
+
+  #isCounted(now: number): boolean {
+    return this.#countedAt !== undefined && Math.abs(now - this.#countedAt) < COUNT_EVERY_MS;
+  }
+
+  #viewAt(now: number): LivenessView {
     return { now, asOf: this.#state.holds ? Math.min(this.#state.asOf, now) : now };
   }
 }

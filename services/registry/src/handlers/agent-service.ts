@@ -28,6 +28,7 @@ import { MAX_INSTANCES } from "../rules/instances.ts";
 import { leaseExpiry } from "../rules/liveness.ts";
 import { findVisible, listInstances, putState } from "../store/agents.ts";
 import { putLease, retireLease } from "../store/leases.ts";
+import { seesAtOnce } from "../store/sight.ts";
 import { getAgentVersion, listAgentVersions } from "./agent-versions.ts";
 import { getAgentCard } from "./get-agent-card.ts";
 import { listAgents } from "./list-agents.ts";
@@ -56,11 +57,20 @@ export function agentService(registry: RegistryContext): ServiceImpl<typeof Agen
 async function getAgent(registry: RegistryContext, request: GetAgentRequest, context: HandlerContext) {
   const { id } = request;
   const viewer = viewerFor(await identify(registry, context), request.viewer);
-  return registry.store.read(async (tx) => {
-    const agent = await findVisible(tx, id, viewer);
-    if (agent === undefined) throw agentNotFound(id);
-    return create(GetAgentResponseSchema, { agent: present(agent, await registry.guard.view(tx)) });
-  });
+  const { store, recent, guard } = registry;
+  const known = recent.get(id);
+  const counted = guard.counted;
+  if (known !== undefined && counted !== undefined && seesAtOnce(viewer, known.record)) {
+    return create(GetAgentResponseSchema, { agent: present(known, counted) });
+  }
+  const keep = recent.reading(id);
+  const { agent, view } = await store.read(async (tx) => ({
+    agent: await findVisible(tx, id, viewer),
+    view: await guard.view(tx),
+  }));
+  if (agent === undefined) throw agentNotFound(id);
+  keep(agent);
+  return create(GetAgentResponseSchema, { agent: present(agent, view) });
 }
 
 async function heartbeatAgent(
@@ -73,7 +83,7 @@ async function heartbeatAgent(
     const known = await findOwn(tx, identity, id, "id");
     const now = registry.clock.now();
     const expireTime = leaseExpiry(now, Number(known.record.leaseMs));
-    await putLease(tx, id, now, expireTime);
+    await putLease(tx, registry, id, now, expireTime);
     // A beat of an agent that was not lost changes nothing that others see.
     if (!isLiving(known, { now, asOf: now })) {
       await announce(registry, tx, AgentChangeKind.RETURNED, known.record);
@@ -113,7 +123,7 @@ async function remove(
   now: number,
 ): Promise<StoredAgent> {
   const removed: StoredAgent = { ...agent, status: AgentStatus.REMOVED, statusMessage, updateTime: now };
-  await putState(tx, registry.index, removed);
+  await putState(tx, registry, removed);
   await retireLease(tx, agent.record.id);
   await announce(registry, tx, AgentChangeKind.REMOVED, agent.record);
   return removed;
@@ -130,7 +140,7 @@ async function setAgentStatus(
     const known = await findOwn(tx, identity, id, "id");
     if (known.status === status && known.statusMessage === message) return present(known, view);
     const changed: StoredAgent = { ...known, status, statusMessage: message, updateTime: view.now };
-    await putState(tx, registry.index, changed);
+    await putState(tx, registry, changed);
     await announce(registry, tx, AgentChangeKind.STATUS, known.record);
     return present(changed, view);
   });

@@ -53,7 +53,7 @@ export async function publishCapabilities(
     const now = registry.clock.now();
     await replaceCapabilities(tx, agentId, capabilities, searchKeys(agent.record));
     const capabilityIds = capabilities.map(({ message }) => message.id);
-    await putState(tx, registry.index, { ...agent, capabilityIds, updateTime: now });
+    await putState(tx, registry, { ...agent, capabilityIds, updateTime: now });
     const answer = create(PublishCapabilitiesResponseSchema, {
       capabilities: capabilities.map(({ message, digest }) => withHash(message, digest, registry.hashLength)),
     });

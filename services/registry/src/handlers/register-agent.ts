@@ -66,9 +66,9 @@ export async function registerAgent(
     await join(tx, identity, agent, now);
     const version = await versionOf(tx, agent, known, digest);
     const stored = register(agent, known, now, version, base?.record);
-    await putRecord(tx, registry.index, stored);
+    await putRecord(tx, registry, stored);
     await reindex(tx, stored, known);
-    await putLease(tx, agent.id, stored.heartbeatTime, stored.expireTime);
+    await putLease(tx, registry, agent.id, stored.heartbeatTime, stored.expireTime);
     if (version.isNew) await addVersion(tx, { ...version, record: stored.own, createTime: now });
     if (baseId === undefined && known !== undefined) await passOn(registry, tx, stored, now);
     const answer = create(RegisterAgentResponseSchema, {
@@ -200,7 +200,7 @@ export async function nextRevision(tx: WriteTx, id: string): Promise<number> {
 async function passOn(registry: RegistryContext, tx: WriteTx, base: StoredAgent, now: number): Promise<void> {
   for (const instance of await listInstances(tx, base.record.id, MAX_INSTANCES)) {
     const changed = { ...instance, record: inherit(instance.own, base.record), updateTime: now };
-    await putRecord(tx, registry.index, changed);
+    await putRecord(tx, registry, changed);
     await reindex(tx, changed, instance);
     await announce(registry, tx, AgentChangeKind.UPDATED, changed.record, instance.record);
   }

@@ -75,7 +75,7 @@ async function replace(
   const revision = await nextRevision(tx, own.id);
   const digest = recordDigest(own, sha256Hex);
   const changed: StoredAgent = { ...known, own, record, revision, digest, updateTime: now };
-  await putRecord(tx, registry.index, changed);
+  await putRecord(tx, registry, changed);
   await addVersion(tx, { revision, digest, record: own, createTime: now });
   await admit(tx, known, principal, now);
   await announce(registry, tx, AgentChangeKind.UPDATED, record, known.record);

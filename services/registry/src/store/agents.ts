@@ -6,13 +6,20 @@ import {
   type AgentStatus,
   AgentVisibility,
 } from "@depute/contracts/depute/registry/v1/agent_pb";
-import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import type { ReadCache, ReadTx, SqlValue, WriteTx } from "@depute/store";
 import type { AgentIndex } from "../agent-index/agent-index.ts";
 import type { StoredAgent } from "../rules/agent.ts";
 import type { LivenessView } from "../rules/liveness.ts";
 import { baseOf } from "../rules/registration.ts";
 import { indexAgent } from "./indexing.ts";
 import { putViewers, sees, sightCondition, type Viewer } from "./sight.ts";
+
+/** What is held in memory of agents; the functions that write an agent keep it true. */
+export interface AgentMemory {
+  readonly index: AgentIndex;
+  /** Agents that were asked for last, by their ids. */
+  readonly recent: ReadCache<StoredAgent>;
+}
 
 interface AgentRow {
   status: number;
@@ -63,8 +70,9 @@ export async function countInstances(tx: ReadTx, baseId: string): Promise<number
 }
 
 /** Writes a whole record: a new one, or in place of the one with its id; whom it is visible to and what it is found by, too. */
-export async function putRecord(tx: WriteTx, index: AgentIndex, agent: StoredAgent): Promise<void> {
+export async function putRecord(tx: WriteTx, memory: AgentMemory, agent: StoredAgent): Promise<void> {
   const { record, own } = agent;
+  memory.recent.forget(tx, record.id);
   const baseId = baseOf(record.id) ?? null;
   const known = await tx.get<{ visibility: number }>("SELECT visibility FROM agents WHERE id = ?", [
     record.id,
@@ -100,11 +108,12 @@ export async function putRecord(tx: WriteTx, index: AgentIndex, agent: StoredAge
   if (record.visibleTo.length > 0 || known?.visibility === AgentVisibility.NAMED) {
     await putViewers(tx, record.id, record.visibleTo);
   }
-  await indexAgent(tx, index, agent);
+  await indexAgent(tx, memory.index, agent);
 }
 
 /** Writes what changes without a new record: the status, the capabilities' ids, the time of the change. */
-export async function putState(tx: WriteTx, index: AgentIndex, agent: StoredAgent): Promise<void> {
+export async function putState(tx: WriteTx, memory: AgentMemory, agent: StoredAgent): Promise<void> {
+  memory.recent.forget(tx, agent.record.id);
   await tx.run(
     "UPDATE agents SET status = ?, status_message = ?, capability_ids = ?, update_time = ? WHERE id = ?",
     [
@@ -115,7 +124,7 @@ export async function putState(tx: WriteTx, index: AgentIndex, agent: StoredAgen
       agent.record.id,
     ],
   );
-  await indexAgent(tx, index, agent);
+  await indexAgent(tx, memory.index, agent);
 }
 
 /** Which agents a list holds; empty members do not narrow it. */

@@ -1,14 +1,17 @@
 import type { ReadTx, WriteTx } from "@depute/store";
 import { NO_EXPIRY } from "../rules/liveness.ts";
 import { type LeaseCounts, runningThatMatter } from "../rules/removal-guard.ts";
+import type { AgentMemory } from "./agents.ts";
 
 /** Writes when an agent was last heard of and until when it counts as alive, in epoch ms. */
 export async function putLease(
   tx: WriteTx,
+  { recent }: Pick<AgentMemory, "recent">,
   agentId: string,
   heartbeatTime: number,
   expireTime: number,
 ): Promise<void> {
+  recent.forget(tx, agentId);
   await tx.run(
     `INSERT INTO leases (agent_id, heartbeat_time, expire_time, standing) VALUES (?, ?, ?, ?)
      ON CONFLICT (agent_id) DO UPDATE SET heartbeat_time = excluded.heartbeat_time,

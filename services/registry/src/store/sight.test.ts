@@ -5,17 +5,21 @@ import {
   AgentStatus,
   AgentVisibility,
 } from "@depute/contracts/depute/registry/v1/agent_pb";
-import { openStore } from "@depute/store";
+import { openStore, ReadCache } from "@depute/store";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { AgentIndex } from "../agent-index/agent-index.ts";
+import type { StoredAgent } from "../rules/agent.ts";
 import { register } from "../rules/agent.ts";
 import { findVisible, listAgents, putRecord } from "./agents.ts";
 import { putLease } from "./leases.ts";
 import { addMember } from "./members.ts";
 import { migrations } from "./migrations.ts";
 
-const INDEX = new AgentIndex({ maxBytes: 100_000, onFull: () => {} });
+const MEMORY = {
+  index: new AgentIndex({ maxBytes: 100_000, onFull: () => {} }),
+  recent: new ReadCache<StoredAgent>(10),
+};
 const PRINCIPALS = ["p", "q", "r", ""];
 const ORGANIZATIONS = ["", "acme", "fine"];
 const IDS = ["a", "b", "c", "d"];
@@ -51,10 +55,10 @@ it("a list holds what can be read by itself, and only that", async () => {
           const visibleTo = parts.visibility === NAMED ? parts.visibleTo : [];
           await putRecord(
             tx,
-            INDEX,
+            MEMORY,
             register(create(AgentSchema, { ...parts, visibleTo, id }), undefined, 1),
           );
-          await putLease(tx, id, 1, 1_000);
+          await putLease(tx, MEMORY, id, 1, 1_000);
         }
         for (const [organization, member] of members) {
           await addMember(tx, organization, { principal: member, admittedBy: member, createTime: 1 });

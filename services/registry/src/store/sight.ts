@@ -7,16 +7,23 @@ export type Viewer = "all" | { readonly principal: string };
 /** What says who may see an agent. */
 export type Sight = Pick<Agent, "principal" | "organization" | "visibility" | "visibleTo">;
 
+/** Whether a viewer may know of an agent as far as the agent itself says; undefined where the store has to be asked. */
+export function seesAtOnce(viewer: Viewer, sight: Sight): true | undefined {
+  if (viewer === "all") return true;
+  const isNarrow =
+    sight.visibility === AgentVisibility.ORGANIZATION || sight.visibility === AgentVisibility.NAMED;
+  return !isNarrow || sight.principal === viewer.principal || undefined;
+}
+
 /** Whether a viewer may know of an agent. The lists ask the same of `agents a` with {@link sightCondition}. */
 export async function sees(tx: ReadTx, viewer: Viewer, sight: Sight): Promise<boolean> {
-  if (viewer === "all") return true;
+  if (viewer === "all" || seesAtOnce(viewer, sight)) return true;
   const { principal } = viewer;
   switch (sight.visibility) {
     case AgentVisibility.ORGANIZATION:
-      if (sight.principal === principal) return true;
       return isMember(tx, sight.organization, principal);
     case AgentVisibility.NAMED: {
-      if (sight.principal === principal || sight.visibleTo.includes(principal)) return true;
+      if (sight.visibleTo.includes(principal)) return true;
       const named = JSON.stringify(sight.visibleTo);
       const owned = await tx.get(
         "SELECT 1 FROM agents WHERE principal = ? AND id IN (SELECT value FROM json_each(?)) LIMIT 1",
