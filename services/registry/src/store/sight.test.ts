@@ -9,8 +9,8 @@ import { openStore, ReadCache } from "@depute/store";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { AgentIndex } from "../agent-index/agent-index.ts";
-import type { StoredAgent } from "../rules/agent.ts";
-import { register } from "../rules/agent.ts";
+
+import { register, type StoredAgent } from "../rules/agent.ts";
 import { findVisible, listAgents, putRecord } from "./agents.ts";
 import { putLease } from "./leases.ts";
 import { addMember } from "./members.ts";
