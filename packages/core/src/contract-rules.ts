@@ -1,6 +1,9 @@
 import type { DescField, DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import type { Path } from "@bufbuild/protobuf/reflect";
 import { createValidator } from "@bufbuild/protovalidate";
+import { holdsCycle, isCyclic } from "./contract-cycles.ts";
+import { regexMatch } from "./contract-patterns.ts";
+import { isSureToKeepRules } from "./quick-rules.ts";
 
 /** A rule of a contract that a message breaks. */
 export interface BrokenRule {
@@ -11,23 +14,6 @@ export interface BrokenRule {
   message: string;
 }
 
-/**
- * Whether a text matches a pattern of a contract. The patterns are ours: linted as RE2 and linear, so the platform's
- * RegExp, compiled once, stands in for protovalidate's RE2 engine at half of the cost. Throws SyntaxError for a pattern
- * that is no RegExp.
- */
-export function regexMatch(pattern: string, against: string): boolean {
-  let regex = regexes.get(pattern);
-  if (regex === undefined) {
-    regex = new RegExp(pattern, "u");
-    regexes.set(pattern, regex);
-  }
-  return regex.test(against);
-}
-
-/** Bounded by the number of patterns in the contracts. */
-const regexes = new Map<string, RegExp>();
-
 const validator = createValidator({ regexMatch });
 
 /**
@@ -35,6 +21,14 @@ const validator = createValidator({ regexMatch });
  * keeps them all. Throws only for a contract that is wrong in itself.
  */
 export function brokenRules<Desc extends DescMessage>(
+  schema: Desc,
+  message: MessageShape<Desc>,
+): BrokenRule[] {
+  return isSureToKeepRules(schema, message) ? [] : brokenRulesByProtovalidate(schema, message);
+}
+
+/** The same, with protovalidate asked in every case. */
+export function brokenRulesByProtovalidate<Desc extends DescMessage>(
   schema: Desc,
   message: MessageShape<Desc>,
 ): BrokenRule[] {
@@ -99,42 +93,4 @@ function children(field: DescField, message: Message): { child: Message; path: P
 function stepKey(step: Path[number]): string {
   if (step.kind === "list_sub") return String(step.index);
   return step.kind === "map_sub" ? JSON.stringify(step.key) : step.name;
-}
-
-const reachable = new WeakMap<DescMessage, ReadonlySet<DescMessage>>();
-
-/** The message types below a type, itself among them when it holds itself. Free JSON has no rules and is left out. */
-function reach(desc: DescMessage): ReadonlySet<DescMessage> {
-  let seen = reachable.get(desc);
-  if (seen === undefined) {
-    const found = new Set<DescMessage>();
-    const open = [desc];
-    for (let next = open.pop(); next !== undefined; next = open.pop()) {
-      for (const { message } of next.fields) {
-        if (message === undefined || message.file.proto.package === "google.protobuf" || found.has(message))
-          continue;
-        found.add(message);
-        open.push(message);
-      }
-    }
-    seen = found;
-    reachable.set(desc, seen);
-  }
-  return seen;
-}
-
-function isCyclic(desc: DescMessage): boolean {
-  return reach(desc).has(desc);
-}
-
-const cycles = new WeakMap<DescMessage, boolean>();
-
-/** Whether messages of a type can hold messages of a type that can hold itself. */
-function holdsCycle(desc: DescMessage): boolean {
-  let holds = cycles.get(desc);
-  if (holds === undefined) {
-    holds = [...reach(desc)].some(isCyclic);
-    cycles.set(desc, holds);
-  }
-  return holds;
 }

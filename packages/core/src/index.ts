@@ -2,6 +2,7 @@ export * from "./base64url.ts";
 export * from "./canonical.ts";
 export * from "./cap-codes.ts";
 export * from "./clock.ts";
+export { regexMatch } from "./contract-patterns.ts";
 export * from "./contract-rules.ts";
 export * from "./detail.ts";
 export * from "./errors.ts";

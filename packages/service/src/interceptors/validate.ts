@@ -1,7 +1,14 @@
 import { create, type DescMessage, type DescService, type Message } from "@bufbuild/protobuf";
 import { pathToString } from "@bufbuild/protobuf/reflect";
 import type { Interceptor } from "@connectrpc/connect";
-import { type BrokenRule, brokenRules, DeputeError, ErrorReason, type FieldViolation } from "@depute/core";
+import {
+  type BrokenRule,
+  brokenRules,
+  brokenRulesByProtovalidate,
+  DeputeError,
+  ErrorReason,
+  type FieldViolation,
+} from "@depute/core";
 
 /**
  * Checks a message against the rules of its contract.
@@ -29,7 +36,10 @@ export function toFieldViolation({ field, rule, message }: BrokenRule): FieldVio
  */
 export function planRules(services: readonly DescService[]): void {
   for (const { methods } of services) {
-    for (const { input } of methods) brokenRules(input, create(input));
+    for (const { input } of methods) {
+      brokenRules(input, create(input));
+      brokenRulesByProtovalidate(input, create(input));
+    }
   }
 }
 

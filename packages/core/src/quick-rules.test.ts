@@ -1,0 +1,102 @@
+import { readdirSync } from "node:fs";
+import {
+  clearField,
+  create,
+  createRegistry,
+  type DescFile,
+  type DescMessage,
+  type Message,
+  type MessageInitShape,
+} from "@bufbuild/protobuf";
+import type { Path } from "@bufbuild/protobuf/reflect";
+import { VerifyTokenRequestSchema } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { HolderProofSchema } from "@depute/contracts/depute/tokens/v1/verification_pb";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { brokenRulesByProtovalidate } from "./contract-rules.ts";
+import { isSureToKeepRules } from "./quick-rules.ts";
+import { messagesOf } from "./testing/message-arbitraries.ts";
+
+const GEN = new URL("../../contracts/gen/", import.meta.url);
+
+/** Every message of the contracts. */
+async function contracts(): Promise<DescMessage[]> {
+  const paths = readdirSync(GEN, { recursive: true, encoding: "utf8" }).filter((path) =>
+    path.endsWith("_pb.ts"),
+  );
+  const modules = await Promise.all(paths.map((path) => import(new URL(path, GEN).href)));
+  const files = modules.flatMap((module) =>
+    Object.values<DescFile>(module).filter((each) => each?.kind === "file"),
+  );
+  return [...createRegistry(...files)].filter((desc) => desc.kind === "message");
+}
+
+const own = (await contracts()).filter(({ file }) => !file.proto.package.startsWith("google."));
+
+function clear(message: Message & Record<string, unknown>, part: Path[number] | undefined): void {
+  if (part?.kind === "field") clearField(message, part);
+  else if (part?.kind === "oneof") message[part.localName] = { case: undefined };
+}
+
+describe("what is sure to keep the rules keeps them", () => {
+  test.each(own.map((desc) => [desc.typeName, desc] as const))("%s", (_, desc) => {
+    fc.assert(
+      fc.property(messagesOf(desc), (message) => {
+        const broken = brokenRulesByProtovalidate(desc, message);
+        if (isSureToKeepRules(desc, message)) expect(broken).toEqual([]);
+        // Once more without what is at fault, since chance alone keeps few rules.
+        for (const { field } of broken) clear(message as never, field[0]);
+        if (isSureToKeepRules(desc, message)) expect(brokenRulesByProtovalidate(desc, message)).toEqual([]);
+      }),
+      { numRuns: 15 },
+    );
+  });
+});
+
+type Asked = Exclude<MessageInitShape<typeof VerifyTokenRequestSchema>, { $typeName: string }>;
+
+describe("a verification that is asked for", () => {
+  const asked = (change: Asked = {}) => {
+    return create(VerifyTokenRequestSchema, {
+      token: { token: "anything", format: "at all" },
+      proof: { jwt: "a.b.c", method: "POST", target: "https://example.com/call" },
+      requested: { namespace: "docs", action: "read", resource: "/a/b.txt" },
+      requiredCapabilities: ["docs:read"],
+      spentMicrocents: 5n,
+      ...change,
+    });
+  };
+  const isSure = (message: ReturnType<typeof asked>) => isSureToKeepRules(VerifyTokenRequestSchema, message);
+
+  test("is sure to keep the rules of its contract", () => {
+    expect(isSure(asked())).toBe(true);
+    expect(isSure(asked({ contractId: "c".repeat(64), spentMicrocents: 2n ** 53n - 1n }))).toBe(true);
+  });
+
+  test.each<[string, Asked]>([
+    ["a text that is too long", { contractId: "c".repeat(65) }],
+    ["an item that is too long", { requiredCapabilities: ["c".repeat(257)] }],
+    ["too many items", { requiredCapabilities: Array.from({ length: 65 }, () => "docs:read") }],
+    ["a number below its range", { spentMicrocents: -1n }],
+    ["a number above its range", { spentMicrocents: 2n ** 53n }],
+    ["a text within that is too long", { proof: { method: "M".repeat(17) } }],
+    [
+      "a text within that does not match",
+      { requested: { namespace: "Docs", action: "read", resource: "/" } },
+    ],
+    ["a text within that is empty", { requested: { namespace: "docs", action: "read" } }],
+    ["an item within that does not match", { alsoRequested: [{ namespace: "", action: "", resource: "" }] }],
+  ])("is not with %s", (_, change) => {
+    expect(isSure(asked(change))).toBe(false);
+  });
+
+  test("is not without what is required", () => {
+    const message = asked();
+    clearField(message, VerifyTokenRequestSchema.field.requested);
+    expect(isSure(message)).toBe(false);
+  });
+
+  test("is not when it is another message", () => {
+    expect(isSureToKeepRules(VerifyTokenRequestSchema, create(HolderProofSchema))).toBe(false);
+  });
+});
