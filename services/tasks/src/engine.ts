@@ -27,6 +27,7 @@ import {
 } from "./store/task-rows.ts";
 import { openChildren } from "./store/tree-rows.ts";
 import { deleteWorkState, readHeldResult } from "./store/work-rows.ts";
+import { TaskEnds } from "./task-ends.ts";
 import { ASSIGNMENT_TOPIC, TASK_TOPIC } from "./wake-ups.ts";
 
 /** Tasks whose backoff is remembered at once; each costs a timer. */
@@ -73,6 +74,8 @@ export class Engine {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;
+  /** Who waits for a task's end. */
+  readonly ends = new TaskEnds();
   readonly #bus: Bus;
   readonly #timers: Timers;
   readonly #later = new Set<() => void>();
@@ -129,6 +132,16 @@ export class Engine {
   /** A task's record as it is about to be stored: for looks that a change then repeats. */
   async peek(taskId: string): Promise<TaskRecord | undefined> {
     return this.#records.get(taskId) ?? (await this.find(taskId));
+  }
+
+  /**
+   * A task's record if it has ended; undefined for one that has not. Whoever listens to `ends` before asking this misses
+   * no end.
+   */
+  async ended(taskId: string): Promise<TaskRecord | undefined> {
+    const open = this.#records.get(taskId);
+    const record = open ?? (await this.find(taskId));
+    return record !== undefined && isTerminal(record.task.status) ? record : undefined;
   }
 
   /** Up to `limit` events of a task after a sequence, in order. */
@@ -212,6 +225,7 @@ export class Engine {
     if (record.hold === undefined) tx.afterRun(() => this.#tellOfWork(record));
     tx.afterCommit(() => {
       this.#bus.publish(TASK_TOPIC, record.task.id);
+      if (isTerminal(record.task.status)) this.ends.tell(record);
       // A task that waits is work for somebody, and one that a worker let go leaves room for the next.
       if (record.hold === undefined) this.#bus.publish(ASSIGNMENT_TOPIC, record.task.agentId);
       if (record.task.status === TaskStatus.PENDING) this.#wakeLater(record);

@@ -7,7 +7,7 @@ import type { WakeUps } from "./wake-ups.ts";
 const ANSWER_MS = 500;
 
 export interface WaitOptions {
-  readonly wakeUps: WakeUps;
+  readonly wakeUps: Pick<WakeUps, "on">;
   readonly timers: Timers;
   /** Milliseconds between looks when nothing wakes. */
   readonly pollMs: number;

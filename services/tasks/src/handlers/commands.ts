@@ -6,7 +6,7 @@ import {
   TaskResumedSchema,
   TaskSuspensionRequestedSchema,
 } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { type Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import {
   type ProvideInputRequest,
   ProvideInputRequestSchema,
@@ -134,6 +134,31 @@ export async function waitForTask(
     return record === undefined || isDone(record) ? true : undefined;
   });
   return found === true;
+}
+
+/**
+ * Waits for a task's end.
+ *
+ * @returns the task as it ended, with its output and without its input; undefined when the time was up first
+ */
+export async function waitForEnd(
+  tasks: TasksContext,
+  taskId: string,
+  wait: Duration,
+  context: HandlerContext,
+): Promise<Task | undefined> {
+  const { engine } = tasks;
+  let ended: TaskRecord | undefined;
+  const wakeUps = {
+    on: (id: string, wake: () => void) =>
+      engine.ends.on(id, (record) => {
+        ended = record;
+        wake();
+      }),
+  };
+  const look = async () => ended ?? (await engine.ended(taskId));
+  await waitFor({ ...watchOptions(tasks), wakeUps }, taskId, durationMs(wait), context, look);
+  return ended?.task;
 }
 
 interface Once {

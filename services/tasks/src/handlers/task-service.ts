@@ -14,7 +14,7 @@ import { readEvents } from "../store/event-rows.ts";
 import { findByExternalId, readTask } from "../store/task-rows.ts";
 import { watchTask } from "../watch.ts";
 import { withHeartbeats } from "../with-heartbeats.ts";
-import { provideInput, resumeTask, suspendTask, waitForTask, waitTask } from "./commands.ts";
+import { provideInput, resumeTask, suspendTask, waitForEnd, waitTask } from "./commands.ts";
 import { callerOf, findVisible, type TasksContext, taskIdOf, watchOptions } from "./context.ts";
 import { handOver } from "./create.ts";
 import { lineageOf, treePage } from "./lineage.ts";
@@ -29,8 +29,10 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
     async createTask(request, context) {
       const { taskId, task } = await handOver(tasks, request, context);
       if (request.wait === undefined) return { task: task ?? (await readWhole(tasks, taskId)) };
-      await waitForTask(tasks, taskId, request.wait, context, (record) => isTerminal(record.task.status));
-      return { task: await readWhole(tasks, taskId) };
+      const ended = await waitForEnd(tasks, taskId, request.wait, context);
+      // What the task was created with is at hand only where it was created now.
+      if (ended === undefined || task === undefined) return { task: await readWhole(tasks, taskId) };
+      return { task: task.input === undefined ? ended : { ...ended, input: task.input } };
     },
 
     async *delegateTask(request, context) {
