@@ -1,13 +1,4 @@
-import { readdirSync } from "node:fs";
-import {
-  clearField,
-  create,
-  createRegistry,
-  type DescFile,
-  type DescMessage,
-  type Message,
-  type MessageInitShape,
-} from "@bufbuild/protobuf";
+import { clearField, create, type Message, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Path } from "@bufbuild/protobuf/reflect";
 import { VerifyTokenRequestSchema } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { HolderProofSchema } from "@depute/contracts/depute/tokens/v1/verification_pb";
@@ -15,23 +6,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { brokenRulesByProtovalidate } from "./contract-rules.ts";
 import { isSureToKeepRules } from "./quick-rules.ts";
-import { messagesOf } from "./testing/message-arbitraries.ts";
+import { messagesOf, ownContracts } from "./testing/index.ts";
 
-const GEN = new URL("../../contracts/gen/", import.meta.url);
-
-/** Every message of the contracts. */
-async function contracts(): Promise<DescMessage[]> {
-  const paths = readdirSync(GEN, { recursive: true, encoding: "utf8" }).filter((path) =>
-    path.endsWith("_pb.ts"),
-  );
-  const modules = await Promise.all(paths.map((path) => import(new URL(path, GEN).href)));
-  const files = modules.flatMap((module) =>
-    Object.values<DescFile>(module).filter((each) => each?.kind === "file"),
-  );
-  return [...createRegistry(...files)].filter((desc) => desc.kind === "message");
-}
-
-const own = (await contracts()).filter(({ file }) => !file.proto.package.startsWith("google."));
+const own = await ownContracts();
 
 function clear(message: Message & Record<string, unknown>, part: Path[number] | undefined): void {
   if (part?.kind === "field") clearField(message, part);

@@ -9,6 +9,7 @@ import { headOf, refusalOf, replace } from "./head.ts";
 import { invoke } from "./invoke.ts";
 import { toNodeHeaders } from "./plain-headers.ts";
 import type { Answer } from "./protocol.ts";
+import { encodeQuickly } from "./quick-encode.ts";
 import { sendStream } from "./send-stream.ts";
 
 /** Reads a call's message, has it answered, and writes the answer. */
@@ -98,14 +99,13 @@ async function complete(stream: ServerHttp2Stream, open: Open, answering: Promis
 }
 
 async function answer({ call, end, options }: Open, message: Message): Promise<Answer> {
-  const { headers, method, protocol } = call;
+  const { headers, protocol } = call;
   const head = headOf(protocol);
   try {
     const response = await invoke(call, end, options.interceptors, message, head);
     replace(head.header, response.header);
     replace(head.trailer, response.trailer);
-    const bytes = method.serialization.getO(protocol.binary).serialize(response.message);
-    return protocol.answer(headers, head, bytes);
+    return protocol.answer(headers, head, write(call, response.message));
   } catch (thrown) {
     return protocol.refuse(headers, head, refusalOf(thrown));
   }
@@ -121,6 +121,11 @@ function read({ method, protocol }: Call, bytes: Uint8Array | undefined): Messag
   } catch {
     return undefined;
   }
+}
+
+function write({ method, protocol }: Call, message: Message): Uint8Array {
+  const quickly = protocol.binary ? encodeQuickly(method.spec.method.output, message) : undefined;
+  return quickly ?? method.serialization.getO(protocol.binary).serialize(message as never);
 }
 
 async function* only(body: Uint8Array): AsyncIterable<Uint8Array> {

@@ -1,0 +1,2 @@
+export { messagesOf } from "./message-arbitraries.ts";
+export { ownContracts } from "./own-contracts.ts";
