@@ -5,10 +5,9 @@ import {
   type CompletionOutcome,
   CompletionOutcomeSchema,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { ErrorReason } from "@depute/core";
-import { fromConnectError, toConnectError, toStatus } from "@depute/service";
 import { completeAssignment } from "./complete.ts";
 import { callerOf, type TasksContext } from "./context.ts";
+import { refusalStatus } from "./refusal-status.ts";
 
 /**
  * Ends several tasks with their results, each by itself.
@@ -29,13 +28,7 @@ export async function completeAssignments(
     const outcome: CompletionOutcome["outcome"] =
       result.status === "fulfilled"
         ? { case: "status", value: result.value.status }
-        : { case: "error", value: refusal(result.reason) };
+        : { case: "error", value: refusalStatus(result.reason) };
     return create(CompletionOutcomeSchema, { outcome });
   });
-}
-
-function refusal(thrown: unknown) {
-  const error = fromConnectError(toConnectError(thrown));
-  if (error.reason === ErrorReason.INTERNAL) throw thrown;
-  return toStatus(error);
 }

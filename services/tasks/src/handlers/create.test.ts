@@ -1,11 +1,10 @@
 import { fromJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
-import { createToken, generateKeypair, serialiseToken } from "@depute/dct";
-import { nativeEngine } from "@depute/dct/native";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { as, type Bench, openBench } from "../testing/bench.ts";
 import { ALICE, BOB, CONTRACT } from "../testing/fakes.ts";
+import { HELD_TOKEN, HOLDER, presenting } from "../testing/held-token.ts";
 import { refusal } from "../testing/platform.ts";
 
 let bench: Bench;
@@ -15,23 +14,6 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 const input = fromJson(ValueSchema, "hello");
-const holder = generateKeypair(nativeEngine).principal.id;
-const token = serialiseToken(
-  createToken(
-    nativeEngine,
-    {
-      delegatee: holder,
-      capabilities: [{ namespace: "depute:tasks", action: "delegate", resource: "**" }],
-      contractId: CONTRACT,
-      maxBudgetMicrocents: 1,
-      maxChainDepth: 1,
-    },
-    generateKeypair(nativeEngine),
-  ),
-).token;
-/** Call options of one who presents the holder's token, and whose proof says who it is. */
-const presenting = (prover = holder) => ({ headers: { as: prover, authorization: `DPoP ${token}` } });
-
 const right = { namespace: "depute:tasks", action: "delegate" };
 
 test.each([
@@ -73,26 +55,26 @@ test.each(hidden)(
   async (_name, draft, reason) => {
     const create = (options: object) => bench.tasks.createTask({ requestId: "r", draft }, options);
     bench.fakes.agents.set("bob", { principal: BOB, active: true, visibleTo: [ALICE] });
-    bench.fakes.tokens.set(token, { delegatee: holder, block: "b" });
-    expect(await refusal(create(as(holder)))).toMatchObject({ reason });
+    bench.fakes.tokens.set(HELD_TOKEN, { delegatee: HOLDER, block: "b" });
+    expect(await refusal(create(as(HOLDER)))).toMatchObject({ reason });
     expect(await refusal(create(presenting()))).toMatchObject({ reason });
     expect(bench.rights).toEqual([]);
     await create(as(ALICE));
     await create(as(BOB));
     await create({});
-    bench.fakes.agents.set("bob", { principal: BOB, active: true, visibleTo: [holder] });
+    bench.fakes.agents.set("bob", { principal: BOB, active: true, visibleTo: [HOLDER] });
     await create(presenting());
   },
 );
 
 test.each([
-  ["visible", [holder]],
+  ["visible", [HOLDER]],
   ["hidden", []],
 ])(
   "who presents a token that is not its own learns nothing of an agent that is %s to its holder",
   async (_, to) => {
     bench.fakes.agents.set("bob", { principal: BOB, active: true, visibleTo: to });
-    bench.fakes.tokens.set(token, { delegatee: holder, block: "b" });
+    bench.fakes.tokens.set(HELD_TOKEN, { delegatee: HOLDER, block: "b" });
     const call = bench.tasks.createTask({ requestId: "r", draft: { agentId: "bob" } }, presenting(ALICE));
     expect(await refusal(call)).toMatchObject({
       reason: "TOKEN_DENIED",
@@ -102,7 +84,7 @@ test.each([
 );
 
 test("a made-up token is denied before anything is said of the agent", async () => {
-  bench.fakes.tokens.set(token, { delegatee: holder, block: "b", denial: DenialType.INVALID_SIGNATURE });
+  bench.fakes.tokens.set(HELD_TOKEN, { delegatee: HOLDER, block: "b", denial: DenialType.INVALID_SIGNATURE });
   const call = bench.tasks.createTask({ requestId: "r", draft: { agentId: "nobody" } }, presenting());
   expect(await refusal(call)).toMatchObject({ reason: "TOKEN_DENIED" });
 });

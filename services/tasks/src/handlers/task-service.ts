@@ -17,6 +17,7 @@ import { withHeartbeats } from "../with-heartbeats.ts";
 import { provideInput, resumeTask, suspendTask, waitForEnd, waitTask } from "./commands.ts";
 import { callerOf, findVisible, type TasksContext, taskIdOf, watchOptions } from "./context.ts";
 import { handOver } from "./create.ts";
+import { createTasks } from "./create-batch.ts";
 import { lineageOf, treePage } from "./lineage.ts";
 import { listPage } from "./list.ts";
 import { moveDeadline } from "./move-deadline.ts";
@@ -33,6 +34,10 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
       // What the task was created with is at hand only where it was created now.
       if (ended === undefined || task === undefined) return { task: await readWhole(tasks, taskId) };
       return { task: task.input === undefined ? ended : { ...ended, input: task.input } };
+    },
+
+    async batchCreateTasks({ requests }, context) {
+      return { outcomes: await createTasks(tasks, requests, context) };
     },
 
     async *delegateTask(request, context) {
