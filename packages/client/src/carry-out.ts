@@ -1,36 +1,36 @@
 import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
-import { type Duration, durationFromMs, durationMs, type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
-import type { Client } from "@connectrpc/connect";
-import { ArtifactType } from "@depute/contracts/agenta/delegation/v0/common_pb";
 import {
-  TaskDeliverySchema,
-  TaskFailureSchema,
-  TaskOutputSchema,
-  TaskQuestionSchema,
-  TaskStatus,
-  TaskUsageSchema,
-} from "@depute/contracts/depute/tasks/v1/task_pb";
+  type Duration,
+  durationFromMs,
+  durationMs,
+  timestampMs,
+  type Value,
+  ValueSchema,
+} from "@bufbuild/protobuf/wkt";
+import type { Client } from "@connectrpc/connect";
+import { TaskFailureSchema, TaskQuestionSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import {
   type Assignment,
   type Lease,
   WorkerDirective,
   type WorkerService,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { delay, endsLease, FIRST_BACKOFF_MS, insist, untilDecided } from "./insist.ts";
-import {
-  type Work,
-  type WorkContext,
-  type WorkDelivery,
-  WorkFailure,
-  type WorkResult,
-  WorkSuspension,
-} from "./work.ts";
+import type { Completions } from "./completions.ts";
+import { handIn } from "./hand-in.ts";
+import { delay, endsLease, FIRST_BACKOFF_MS, insist, untilDecided, withGrace } from "./insist.ts";
+import { type Work, type WorkContext, WorkFailure, WorkSuspension } from "./work.ts";
 
 /** How often to beat when the assignment does not say, milliseconds. */
 const DEFAULT_BEAT_MS = 10_000;
 
 /** How long a heartbeat is held back at most: within the time that servers give a call, milliseconds. */
 const LONGEST_BEAT_MS = 20_000;
+
+/** How long work lasts without a heartbeat at most, milliseconds: what is over sooner does not cost the call. */
+const FIRST_BEAT_MS = 50;
+
+/** How long a heartbeat may still take when the work is over, milliseconds. */
+const LAST_BEAT_MS = 1_000;
 
 /** The reason that a running piece of work sees when the worker is stopped. */
 export class Released extends Error {
@@ -51,6 +51,8 @@ class Interrupted extends Error {
 export interface WorkAtHand {
   readonly calls: Client<typeof WorkerService>;
   readonly work: Work;
+  /** Where small results that nothing may hold up are handed in; each is by itself when absent. */
+  readonly completions?: Completions;
 }
 
 /**
@@ -59,27 +61,28 @@ export interface WorkAtHand {
  * @param stop ends the work; with a Released, the task is given back
  */
 export async function carryOut(
-  { calls, work }: WorkAtHand,
+  { calls, work, completions }: WorkAtHand,
   assignment: Assignment,
   lease: Lease,
   stop: AbortController,
 ): Promise<void> {
   if (assignment.task === undefined) return;
   const run = new Run(calls, assignment, lease, stop);
-  await run.begin();
-  const over = new AbortController();
-  const beating = run.beat(over.signal);
+  // What is given back is not begun before.
+  if (!stop.signal.aborted) await run.begin();
+  const beating = run.beat();
   try {
+    stop.signal.throwIfAborted();
     const { input } = assignment.task;
     const result = await work(input === undefined ? null : toJson(ValueSchema, input), run.context());
     stop.signal.throwIfAborted();
-    const completed = { lease, ...completion(result) };
+    const complete = handIn({ calls, completions }, assignment, lease, result);
     // The lease is kept meanwhile, so that the result is still this attempt's when somebody has decided.
-    await untilDecided(stop.signal, () => run.end(() => calls.completeAssignment(completed)));
+    await untilDecided(stop.signal, () => run.end(complete));
   } catch (error) {
     await run.giveUp(error);
   } finally {
-    over.abort();
+    run.finish();
     await beating;
   }
 }
@@ -90,6 +93,7 @@ class Run {
   readonly #lease: Lease;
   readonly #stop: AbortController;
   readonly #interrupting = new AbortController();
+  readonly #over = new AbortController();
   /** The delegator's answers, in their order, and who waits for the next one. */
   readonly #answers: JsonValue[];
   #answered = () => {};
@@ -117,6 +121,11 @@ class Run {
     return insist(this.#stop.signal, () => this.#under(call()));
   }
 
+  /** Nothing that the platform says from now on concerns the work. */
+  finish(): void {
+    this.#over.abort();
+  }
+
   /** Whatever the platform says to a call under the lease, it says to the work. */
   async #under<T extends object>(call: Promise<T>): Promise<T> {
     try {
@@ -124,28 +133,34 @@ class Run {
       if ("directive" in answer) this.#heed(answer.directive as WorkerDirective);
       return answer;
     } catch (error) {
-      if (endsLease(error)) this.#stop.abort(error);
+      if (endsLease(error) && !this.#over.signal.aborted) this.#stop.abort(error);
       throw error;
     }
   }
 
   #heed(directive: WorkerDirective): void {
+    if (this.#over.signal.aborted) return;
     if (directive === WorkerDirective.STOP) this.#stop.abort(new Error("the task was called off"));
     if (directive === WorkerDirective.CANCEL) this.#stop.abort(new CalledOff("the task was called off"));
     if (directive === WorkerDirective.SUSPEND) this.#interrupting.abort(new Interrupted());
   }
 
-  /** Keeps the lease until the work is over. Each heartbeat is held back until there is something to hear. */
-  async beat(over: AbortSignal): Promise<void> {
+  /**
+   * Keeps the lease until the work is over. Each heartbeat is held back until there is something to hear. That the task has
+   * ended is; so what is open then is not called off, because servers close connections on which much is.
+   */
+  async beat(): Promise<void> {
     const beatMs = Math.min(ms(this.#assignment.heartbeatInterval) ?? DEFAULT_BEAT_MS, LONGEST_BEAT_MS);
-    const ended = AbortSignal.any([over, this.#stop.signal]);
+    const ended = AbortSignal.any([this.#over.signal, this.#stop.signal]);
+    await delay(Math.min(FIRST_BEAT_MS, beatMs, this.#leaseMs() / 2), ended);
     while (!ended.aborted) {
       const sinceMs = Date.now();
       const inputsSeen = this.#answers.length;
       const request = { lease: this.#lease, inputsSeen, wait: durationFromMs(beatMs) };
       try {
-        const beat = this.#calls.heartbeatAssignment(request, { signal: ended });
-        const { providedInputs } = await this.#under(beat);
+        const { providedInputs } = await withGrace(LAST_BEAT_MS, ended, (signal) =>
+          this.#under(this.#calls.heartbeatAssignment(request, { signal })),
+        );
         this.#take(inputsSeen, providedInputs);
         if (providedInputs.length > 0) continue;
       } catch {
@@ -154,6 +169,12 @@ class Run {
       }
       await delay(beatMs - (Date.now() - sinceMs), ended);
     }
+  }
+
+  /** How long the lease that came with the assignment lasts yet, milliseconds, by this machine's clock. */
+  #leaseMs(): number {
+    const { leaseExpireTime } = this.#assignment;
+    return leaseExpireTime === undefined ? Infinity : timestampMs(leaseExpireTime) - Date.now();
   }
 
   #take(inputsSeen: number, inputs: readonly Value[]): void {
@@ -234,31 +255,6 @@ class Run {
 
 function ms(duration: Duration | undefined): number | undefined {
   return duration === undefined ? undefined : durationMs(duration);
-}
-
-function completion(result: WorkResult) {
-  const { output, compact, minimal, tokensUsed = 0, costMicrocents = 0n, attestationId = "" } = result;
-  return {
-    output: create(TaskOutputSchema, {
-      full: fromJson(ValueSchema, output),
-      ...(compact === undefined ? {} : { compact: fromJson(ValueSchema, compact) }),
-      ...(minimal === undefined ? {} : { minimal }),
-    }),
-    usage: create(TaskUsageSchema, { tokensUsed, costMicrocents }),
-    attestationId,
-    ...(result.delivery && { delivery: deliveryOf(result.delivery) }),
-  };
-}
-
-function deliveryOf({ artifacts = [], usage, quotedAmount }: WorkDelivery) {
-  return create(TaskDeliverySchema, {
-    artifacts: artifacts.map(({ type, ...rest }) => ({
-      artifactType: ArtifactType[type.toUpperCase() as keyof typeof ArtifactType],
-      ...rest,
-    })),
-    ...(usage && { usage }),
-    ...(quotedAmount !== undefined && { quotedAmount }),
-  });
 }
 
 function failureOf(error: unknown) {

@@ -50,6 +50,41 @@ test("no call has more than a hundred", async () => {
   expect(calls.map(({ length }) => length)).toEqual([100, 100, 1]);
 });
 
+test("what is of different groups goes in different calls", async () => {
+  const { calls, completions } = recorded();
+  const handed = [
+    ["a", "x"],
+    ["b", "y"],
+    ["c", "x"],
+  ] as const;
+  await Promise.all(handed.map(([id, group]) => completions.complete(of(id), group)));
+  expect(calls).toEqual([["a", "c"], ["b"]]);
+});
+
+test("when a whole call is refused, each goes by itself and learns what is the matter with it", async () => {
+  const { calls, completions } = recorded((requests) => {
+    if (requests.some(({ lease }) => lease?.taskId === "bad")) {
+      throw new ConnectError("too long", Code.InvalidArgument);
+    }
+    return requests.map(done);
+  });
+  const results = await Promise.allSettled(["a", "bad", "b"].map((id) => completions.complete(of(id))));
+  expect(results).toMatchObject([
+    { status: "fulfilled" },
+    { status: "rejected", reason: { code: Code.InvalidArgument } },
+    { status: "fulfilled" },
+  ]);
+  expect(calls).toEqual([["a", "bad", "b"], ["a"], ["bad"], ["b"]]);
+});
+
+test("while the platform is away, none goes by itself", async () => {
+  const { calls, completions } = recorded(() => {
+    throw new ConnectError("away", Code.Unavailable);
+  });
+  await Promise.allSettled(["a", "b"].map((id) => completions.complete(of(id))));
+  expect(calls).toEqual([["a", "b"]]);
+});
+
 test("a refusal reaches whom it concerns, as the call by itself would have thrown it", async () => {
   const { completions } = recorded(() => [done(), lost()]);
   const [first, second] = await Promise.allSettled(["a", "b"].map((id) => completions.complete(of(id))));

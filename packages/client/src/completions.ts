@@ -1,5 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Code, ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import type { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type {
   CompleteAssignmentRequestSchema,
@@ -14,6 +14,7 @@ export type Completion = MessageInitShape<typeof CompleteAssignmentRequestSchema
 
 interface Waiting {
   readonly completion: Completion;
+  readonly group: string;
   readonly resolve: (status: TaskStatus) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -29,20 +30,23 @@ export class Completions {
   }
 
   /**
+   * @param group only results of the same group go in one call, so that they do not wait for others'
    * @returns what the task is then
    * @throws ConnectError as CompleteAssignment does
    */
-  complete(completion: Completion): Promise<TaskStatus> {
+  complete(completion: Completion, group = ""): Promise<TaskStatus> {
     return new Promise((resolve, reject) => {
       if (this.#waiting.length === 0) setImmediate(() => this.#sendAll());
-      this.#waiting.push({ completion, resolve, reject });
+      this.#waiting.push({ completion, group, resolve, reject });
     });
   }
 
   #sendAll(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (let i = 0; i < waiting.length; i += MAX_AT_ONCE) this.#sendSome(waiting.slice(i, i + MAX_AT_ONCE));
+    for (const some of Map.groupBy(waiting, ({ group }) => group).values()) {
+      for (let i = 0; i < some.length; i += MAX_AT_ONCE) this.#sendSome(some.slice(i, i + MAX_AT_ONCE));
+    }
   }
 
   async #sendSome(some: readonly Waiting[]): Promise<void> {
@@ -54,7 +58,10 @@ export class Completions {
         else reject(errorOf(outcome?.value));
       }
     } catch (error) {
-      for (const { reject } of some) reject(error);
+      if (some.length > 1 && ConnectError.from(error).code !== Code.Unavailable) {
+        // One of them may be to blame, and the others must not pay for it. What was taken already is only answered again.
+        for (const one of some) this.#sendSome([one]);
+      } else for (const { reject } of some) reject(error);
     }
   }
 }

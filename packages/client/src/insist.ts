@@ -47,6 +47,27 @@ export function endsLease(error: unknown): boolean {
   return code === Code.Aborted || code === Code.NotFound || code === Code.PermissionDenied;
 }
 
+/** Makes a call that may still take `graceMs` milliseconds once `ended` has aborted; then it is called off. */
+export async function withGrace<T>(
+  graceMs: number,
+  ended: AbortSignal,
+  call: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const late = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const limit = () => {
+    timer = setTimeout(() => late.abort(), graceMs);
+  };
+  if (ended.aborted) limit();
+  else ended.addEventListener("abort", limit, { once: true });
+  try {
+    return await call(late.signal);
+  } finally {
+    ended.removeEventListener("abort", limit);
+    clearTimeout(timer);
+  }
+}
+
 export function delay(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();

@@ -12,6 +12,8 @@ interface Scene {
   calls: Client<typeof WorkerService>;
   /** Calls in their order: method and what matters of it. */
   told: string[];
+  /** What the worker asked for work with. */
+  asked: { capacity: number; begin: boolean }[];
   /** How long the heartbeats may be held back, seconds. */
   waits: number[];
   /** Resolves when one of the ending calls came. */
@@ -27,12 +29,17 @@ interface Script {
   status?: TaskStatus;
   /** Thrown by every report. */
   refuse?: Code;
+  /** How many tasks come, 1 when absent; the first is `t`. */
+  tasks?: number;
+  /** Whether they come with nothing that may hold up a result. */
+  isFree?: boolean;
 }
 
 function scene(script: Script = {}): Scene {
   const told: string[] = [];
   const ended = Promise.withResolvers<void>();
-  const asked = Promise.withResolvers<void>();
+  const answered = Promise.withResolvers<void>();
+  const asked: { capacity: number; begin: boolean }[] = [];
   const waits: number[] = [];
   let stumble = script.stumble;
   const note = (method: string, detail = "") => {
@@ -56,37 +63,41 @@ function scene(script: Script = {}): Scene {
   let assigned = false;
   const transport = createRouterTransport(({ service }) => {
     service(WorkerService, {
-      async *watchAssignments(_, context) {
-        if (!assigned) {
-          assigned = true;
+      async *watchAssignments({ capacity, begin }, context) {
+        asked.push({ capacity, begin });
+        const { tasks = 1, isFree = false } = script;
+        for (let i = 0; i < tasks && !assigned; i++) {
+          const id = i === 0 ? "t" : `t${i}`;
           yield {
             assignment: {
-              lease: { taskId: "t", epoch: 1n },
+              lease: { taskId: id, epoch: 1n },
               task: create(TaskSchema, {
-                id: "t",
+                id,
                 status: script.status ?? TaskStatus.ACCEPTED,
                 input: { kind: { case: "stringValue", value: "in" } },
               }),
               heartbeatInterval: { seconds: 60n },
-              workerToken: "token",
+              workerToken: isFree ? "" : "token",
               checkpoint: { kind: { case: "numberValue", value: 3 } },
             },
           };
         }
+        assigned = true;
         await new Promise((resolve) => context.signal.addEventListener("abort", resolve));
       },
       startAssignment: () => answer("start"),
       async heartbeatAssignment({ wait }, { signal }) {
         waits.push(Number(wait?.seconds));
         await Promise.race([
-          asked.promise,
+          answered.promise,
+          ended.promise,
           new Promise((resolve) => signal.addEventListener("abort", resolve)),
         ]);
         return { providedInputs: [{ kind: { case: "stringValue", value: "blue" } }] };
       },
       requestInput({ question }) {
         note("ask", question?.prompt);
-        asked.resolve();
+        answered.resolve();
         return {};
       },
       saveCheckpoint({ checkpoint }) {
@@ -102,12 +113,20 @@ function scene(script: Script = {}): Scene {
       reportPartial: ({ resolvedLevel }) => answer("partial", resolvedLevel),
       completeAssignment: ({ output, usage }) =>
         end("complete", `${output?.minimal} ${usage?.costMicrocents}`),
+      batchCompleteAssignments({ requests }) {
+        end("complete together", requests.map(({ lease }) => lease?.taskId).join(" "));
+        return {
+          outcomes: requests.map(() => ({
+            outcome: { case: "status" as const, value: TaskStatus.COMPLETED },
+          })),
+        };
+      },
       failAssignment: ({ failure }) =>
         end("fail", `${failure?.reason} ${failure?.retryable ? "retryable" : "final"}`),
       releaseAssignment: () => end("release"),
     });
   });
-  return { calls: createClient(WorkerService, transport), told, waits, ended: ended.promise };
+  return { calls: createClient(WorkerService, transport), told, asked, waits, ended: ended.promise };
 }
 
 let running: Worker | undefined;
@@ -116,8 +135,8 @@ afterEach(async () => {
   running = undefined;
 });
 
-function begin(scene: Scene, work: Work): void {
-  running = startWorker({ calls: scene.calls, agentId: "a", work });
+function begin(scene: Scene, work: Work, capacity = 1): void {
+  running = startWorker({ calls: scene.calls, agentId: "a", work, capacity });
 }
 
 const good: Work = async (input, { progress, partial, workerToken }) => {
@@ -211,6 +230,52 @@ describe("a worker", () => {
     begin(one, good);
     await one.ended;
     expect(one.told).toEqual(["progress 1/2 id", "partial compact", "complete done 7"]);
+  });
+
+  test("asks for work that comes begun", async () => {
+    const one = scene();
+    begin(one, good, 7);
+    await one.ended;
+    expect(one.asked).toEqual([{ capacity: 7, begin: true }]);
+  });
+
+  test("hands in together what is done at once and nothing holds up, and beats no heart for it", async () => {
+    const one = scene({ status: TaskStatus.RUNNING, tasks: 3, isFree: true });
+    begin(one, async () => ({ output: null }), 3);
+    await one.ended;
+    await running?.stop();
+    expect(one.told).toEqual(["complete together t t1 t2"]);
+    expect(one.waits).toEqual([]);
+  });
+
+  test("repeats what it hands in together while the platform is away", async () => {
+    const stumble = { on: "complete together", code: Code.Unavailable };
+    const one = scene({ status: TaskStatus.RUNNING, tasks: 2, isFree: true, stumble });
+    begin(one, async () => ({ output: null }), 2);
+    await one.ended;
+    expect(one.told).toEqual(["complete together t t1"]);
+  });
+
+  test("gives back at once what comes when it takes no more", async () => {
+    const { calls, told } = scene();
+    const late = Promise.withResolvers<void>();
+    let works = 0;
+    running = startWorker({
+      // The stream does not hear yet that nobody wants it any more.
+      calls: {
+        ...calls,
+        async *watchAssignments(request) {
+          await late.promise;
+          for await (const answer of calls.watchAssignments(request)) return yield answer;
+        },
+      },
+      agentId: "a",
+      work: async () => ({ output: ++works }),
+    });
+    const stopped = running.stop();
+    late.resolve();
+    await stopped;
+    expect({ told, works }).toEqual({ told: ["release"], works: 0 });
   });
 
   test("stopped in mid work, it gives the work back", async () => {

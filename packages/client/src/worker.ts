@@ -1,6 +1,7 @@
 import type { Client } from "@connectrpc/connect";
 import type { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { carryOut, Released } from "./carry-out.ts";
+import { Completions } from "./completions.ts";
 import { delay, FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS } from "./insist.ts";
 import type { Work } from "./work.ts";
 
@@ -46,14 +47,22 @@ async function takeAssignments(
   running: Map<Promise<void>, AbortController>,
 ): Promise<void> {
   const { calls, agentId, worker = "", capacity = 1, onError = () => {} } = options;
+  const completions = new Completions(
+    async (requests) => (await calls.batchCompleteAssignments({ requests })).outcomes,
+  );
+  const hand = { ...options, completions };
   let backoff = FIRST_BACKOFF_MS;
   while (!signal.aborted) {
     try {
-      for await (const { assignment } of calls.watchAssignments({ agentId, worker, capacity }, { signal })) {
+      // There is room for whatever comes, so it may as well have begun.
+      const request = { agentId, worker, capacity, begin: true };
+      for await (const { assignment } of calls.watchAssignments(request, { signal })) {
         backoff = FIRST_BACKOFF_MS;
         if (assignment?.lease === undefined) continue;
         const released = new AbortController();
-        const done = carryOut(options, assignment, assignment.lease, released)
+        // What comes when it takes no more goes back at once.
+        if (signal.aborted) released.abort(new Released());
+        const done = carryOut(hand, assignment, assignment.lease, released)
           .catch(onError)
           .finally(() => running.delete(done));
         running.set(done, released);
