@@ -45,6 +45,7 @@ describe("an answer", () => {
       { $unknown: [{ no: 99, wireType: 0, data: new Uint8Array([1]) }] } as never,
     ],
     ["with a value of another type", { principal: 5 } as never],
+    ["without a list", { blocks: undefined } as never],
   ])("%s is left to toBinary", (_, init) => {
     const message = Object.assign(create(VerifyTokenResponseSchema), init);
     expect(encodeQuickly(VerifyTokenResponseSchema, message)).toBeUndefined();

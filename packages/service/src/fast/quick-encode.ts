@@ -15,8 +15,7 @@ export function encodeQuickly(desc: DescMessage, message: Message): Uint8Array |
     writerOf(desc)(message as Message & Fields);
     if (missed > 0) misses.delete(desc);
     return writer.copy();
-  } catch (thrown) {
-    if (thrown !== UNUSUAL) throw thrown;
+  } catch {
     misses.set(desc, missed + 1);
     return undefined;
   }
