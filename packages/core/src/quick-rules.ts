@@ -31,6 +31,7 @@ import {
   type Range,
   TEXT_RULES,
 } from "./quick-checks.ts";
+import { readExpression } from "./quick-expressions.ts";
 
 /**
  * Whether a message is certain to keep the rules of its contract: the common rules, looked at without any of what
@@ -57,13 +58,15 @@ function plan(desc: DescMessage): Check | undefined {
 function planMessage(desc: DescMessage): Check | undefined {
   // Free JSON and the like have no rules of their own.
   if (desc.file.proto.package === "google.protobuf") return undefined;
-  if (holdsCycle(desc) || !isPlainMessage(desc)) return never;
-  return all([...desc.oneofs.map(planOneof), ...desc.fields.map(planField)]);
+  if (holdsCycle(desc)) return never;
+  return all([...planOptions(desc), ...desc.oneofs.map(planOneof), ...desc.fields.map(planField)]);
 }
 
-function isPlainMessage(desc: DescMessage): boolean {
+/** The rules that stand at the message itself. */
+function planOptions(desc: DescMessage): Check[] {
   const { cel, celExpression, oneof, $unknown } = getOption(desc, messageOption);
-  return cel.length + celExpression.length + oneof.length + ($unknown?.length ?? 0) === 0;
+  if (celExpression.length + oneof.length + ($unknown?.length ?? 0) > 0) return [never];
+  return cel.map(({ expression }) => readExpression(desc, expression) ?? never);
 }
 
 function planOneof(oneof: DescOneof): Check | undefined {
