@@ -1,11 +1,13 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { createServer as createHttp2Server, type Http2Session } from "node:http2";
+import { createServer as createHttp2Server, createSecureServer, type Http2Session } from "node:http2";
+import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { DelegateEventSchema, Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
+import type { Certified } from "./certificate.ts";
 
 /** JSON as a test looks at it. */
 // biome-ignore lint/suspicious/noExplicitAny: looked at member by member
@@ -207,9 +209,9 @@ export interface TextServer {
   stop(): Promise<void>;
 }
 
-/** The agent behind JSON-RPC and server-sent events. */
-export async function serveHttp(agent: TextAgent, port = 0): Promise<TextServer> {
-  const server = createServer((request, response) => {
+/** The agent behind JSON-RPC and server-sent events; with a certificate, behind TLS. */
+export async function serveHttp(agent: TextAgent, port = 0, certified?: Certified): Promise<TextServer> {
+  const listener = (request: IncomingMessage, response: ServerResponse) => {
     void (async () => {
       let body = "";
       for await (const chunk of request) body += chunk;
@@ -239,12 +241,13 @@ export async function serveHttp(agent: TextAgent, port = 0): Promise<TextServer>
         fail(thrown);
       }
     })().catch(() => response.destroy());
-  });
+  };
+  const server = certified === undefined ? createServer(listener) : createHttpsServer(certified, listener);
   server.listen(port, "127.0.0.1");
   await once(server, "listening");
   const bound = (server.address() as AddressInfo).port;
   const handle: TextServer = {
-    endpoint: `http://127.0.0.1:${bound}/`,
+    endpoint: `${certified === undefined ? "http" : "https"}://127.0.0.1:${bound}/`,
     port: bound,
     intercept: () => false,
     async stop() {
@@ -256,8 +259,8 @@ export async function serveHttp(agent: TextAgent, port = 0): Promise<TextServer>
   return handle;
 }
 
-/** The agent behind the published gRPC service. */
-export async function serveGrpc(agent: TextAgent): Promise<TextServer> {
+/** The agent behind the published gRPC service; with a certificate, behind TLS. */
+export async function serveGrpc(agent: TextAgent, certified?: Certified): Promise<TextServer> {
   const bytes = (json: Json) => new TextEncoder().encode(JSON.stringify(json));
   const parse = (data: Uint8Array) => (data.length === 0 ? null : JSON.parse(new TextDecoder().decode(data)));
   const answer = (method: string, params: Json) => {
@@ -306,7 +309,8 @@ export async function serveGrpc(agent: TextAgent): Promise<TextServer> {
         taskStatus: ({ taskId }) => lifecycle(answer("nekte.task.status", { task_id: taskId })),
       }),
   });
-  const server = createHttp2Server(adapter);
+  const server =
+    certified === undefined ? createHttp2Server(adapter) : createSecureServer(certified, adapter);
   const sessions = new Set<Http2Session>();
   server.on("session", (session) => {
     sessions.add(session);
@@ -316,7 +320,7 @@ export async function serveGrpc(agent: TextAgent): Promise<TextServer> {
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   return {
-    endpoint: `grpc://127.0.0.1:${port}`,
+    endpoint: `${certified === undefined ? "grpc" : "grpcs"}://127.0.0.1:${port}`,
     port,
     intercept: () => false,
     async stop() {

@@ -1,4 +1,4 @@
-import { carryOut, Released } from "@depute/client";
+import { carryOut, Released, WorkFailure } from "@depute/client";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Assignment } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import type { Logger } from "@depute/service";
@@ -164,7 +164,7 @@ export class Dispatcher {
   #carryOut(assignment: Assignment): void {
     const { lease, task } = assignment;
     if (lease === undefined || task === undefined) return;
-    const { push } = this.#options;
+    const { push, log } = this.#options;
     const { agentId } = task;
     const stop = new AbortController();
     this.#byAgent.set(agentId, (this.#byAgent.get(agentId) ?? 0) + 1);
@@ -176,7 +176,15 @@ export class Dispatcher {
           // It has none any more, so that somebody else is to do the work.
           if (endpoint === "") stop.abort(new Released());
           context.signal.throwIfAborted();
-          return workAt(push, endpoint, assignment, lease)(input, context);
+          try {
+            return await workAt(push, endpoint, assignment, lease)(input, context);
+          } catch (thrown) {
+            if (thrown instanceof WorkFailure) {
+              const { reason, message } = thrown;
+              log.info({ agentId, task: task.id, reason, why: message }, "work at an endpoint failed");
+            }
+            throw thrown;
+          }
         },
       },
       assignment,

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
@@ -48,7 +49,8 @@ export async function grpcPeer(
       "grpc.service_config_disable_resolution": 1,
       "grpc.keepalive_time_ms": KEEPALIVE_MS,
       "grpc.max_reconnect_backoff_ms": CALL_MS,
-      ...(isSecure ? { "grpc.ssl_target_name_override": hostname } : {}),
+      // A certificate is for the name, or for the address itself where no name was given.
+      ...(isSecure && !isAddress(hostname) ? { "grpc.ssl_target_name_override": hostname } : {}),
     },
   });
   const client = createClient(Nekte, transport);
@@ -105,6 +107,11 @@ export async function grpcPeer(
 
     close: () => transport.close(),
   };
+}
+
+/** Whether a URL's host is an IP address. */
+function isAddress(hostname: string): boolean {
+  return isIP(hostname.replace(/^\[(.*)\]$/, "$1")) !== 0;
 }
 
 const FIELDS = new Map(DelegateEventSchema.oneofs[0]?.fields.map((field) => [field.localName, field]));
