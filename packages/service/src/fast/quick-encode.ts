@@ -1,4 +1,11 @@
-import { type DescField, type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
+import {
+  type DescField,
+  type DescMessage,
+  type Message,
+  type MessageShape,
+  ScalarType,
+  toBinary,
+} from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { QuickWriter, UNUSUAL } from "./quick-writer.ts";
 
@@ -7,7 +14,7 @@ import { QuickWriter, UNUSUAL } from "./quick-writer.ts";
  * after another to one place that all messages share. Undefined for all others, and where anything about the message is
  * unusual: toBinary then writes it, or says what is wrong.
  */
-export function encodeQuickly(desc: DescMessage, message: Message): Uint8Array | undefined {
+export function encodeQuickly(desc: DescMessage, message: Message): Uint8Array<ArrayBuffer> | undefined {
   const missed = misses.get(desc) ?? 0;
   if (missed >= MAX_MISSES) return undefined;
   try {
@@ -19,6 +26,14 @@ export function encodeQuickly(desc: DescMessage, message: Message): Uint8Array |
     misses.set(desc, missed + 1);
     return undefined;
   }
+}
+
+/** A message in protobuf's binary form, quickly where it is one of the usual kind. */
+export function encode<Desc extends DescMessage>(
+  desc: Desc,
+  message: MessageShape<Desc>,
+): Uint8Array<ArrayBuffer> {
+  return encodeQuickly(desc, message) ?? toBinary(desc, message);
 }
 
 /** Once so many messages of a type were unusual, one after another, the type is not tried any more. */

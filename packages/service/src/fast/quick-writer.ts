@@ -19,7 +19,7 @@ export class QuickWriter {
   }
 
   /** A copy of what was written. */
-  copy(): Uint8Array {
+  copy(): Uint8Array<ArrayBuffer> {
     const bytes = Buffer.allocUnsafe(this.#at);
     this.#bytes.copy(bytes, 0, 0, this.#at);
     return bytes;

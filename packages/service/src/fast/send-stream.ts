@@ -9,6 +9,7 @@ import type { Call } from "./call.ts";
 import { headOf, refusalOf, replace } from "./head.ts";
 import { invokeStream } from "./invoke.ts";
 import { toNodeHeaders } from "./plain-headers.ts";
+import { write } from "./write.ts";
 
 const WITH_TRAILERS = { waitForTrailers: true };
 
@@ -30,7 +31,6 @@ export async function sendStream(
   const accepted = String(headers["grpc-accept-encoding"] ?? "");
   const packing = compressionNegotiate([compressionGzip], null, accepted, "grpc-accept-encoding").response;
   if (packing !== null) head.header.set("grpc-encoding", packing.name);
-  const output = method.serialization.getO(protocol.binary);
   let hasBegun = false;
   const begin = () => {
     if (hasBegun || isGone(stream)) return;
@@ -42,7 +42,7 @@ export async function sendStream(
     for await (const item of response.message) {
       replace(head.header, response.header);
       begin();
-      const bytes = output.serialize(create(method.spec.method.output, item) as never);
+      const bytes = write(call, create(method.spec.method.output, item));
       const isLong = packing !== null && bytes.length >= COMPRESS_MIN_BYTES;
       const frame = isLong
         ? encodeEnvelope(compressedFlag, await packing.compress(bytes))

@@ -9,8 +9,8 @@ import { headOf, refusalOf, replace } from "./head.ts";
 import { invoke } from "./invoke.ts";
 import { toNodeHeaders } from "./plain-headers.ts";
 import type { Answer } from "./protocol.ts";
-import { encodeQuickly } from "./quick-encode.ts";
 import { sendStream } from "./send-stream.ts";
+import { write } from "./write.ts";
 
 /** Reads a call's message, has it answered, and writes the answer. */
 export function serve(stream: ServerHttp2Stream, call: Call, end: CallEnd, options: RpcHandlerOptions): void {
@@ -121,11 +121,6 @@ function read({ method, protocol }: Call, bytes: Uint8Array | undefined): Messag
   } catch {
     return undefined;
   }
-}
-
-function write({ method, protocol }: Call, message: Message): Uint8Array {
-  const quickly = protocol.binary ? encodeQuickly(method.spec.method.output, message) : undefined;
-  return quickly ?? method.serialization.getO(protocol.binary).serialize(message as never);
 }
 
 async function* only(body: Uint8Array): AsyncIterable<Uint8Array> {

@@ -1,5 +1,6 @@
-import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { fromBinary } from "@bufbuild/protobuf";
 import { type TaskEvent, TaskEventSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { encode } from "@depute/service";
 import type { ReadTx, WriteTx } from "@depute/store";
 
 /** Appends events to logs, in their order. */
@@ -8,7 +9,7 @@ export async function insertEvents(tx: WriteTx, events: readonly TaskEvent[]): P
   const rows = events.map(() => "(?, ?, ?)").join(", ");
   await tx.run(
     `INSERT INTO task_events (task_id, sequence, event) VALUES ${rows}`,
-    events.flatMap((event) => [event.taskId, event.sequence, toBinary(TaskEventSchema, event)]),
+    events.flatMap((event) => [event.taskId, event.sequence, encode(TaskEventSchema, event)]),
   );
 }
 

@@ -1,6 +1,7 @@
-import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { fromBinary } from "@bufbuild/protobuf";
 import { type Task, TaskSchema, type TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { fromTimestamp } from "@depute/core";
+import { encode } from "@depute/service";
 import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
 import { nextDeadline } from "../rules/limits.ts";
 import type { Settlement, TaskRecord } from "../rules/record.ts";
@@ -273,7 +274,7 @@ function toRecord(row: TaskRow): TaskRecord {
 
 /** Input and output may be large and do not change with every event: they stand elsewhere. */
 function toBlob(task: Task): Uint8Array {
-  if (task.input === undefined && task.output === undefined) return toBinary(TaskSchema, task);
+  if (task.input === undefined && task.output === undefined) return encode(TaskSchema, task);
   const { input: _input, output: _output, ...rest } = task;
-  return toBinary(TaskSchema, rest);
+  return encode(TaskSchema, rest);
 }
