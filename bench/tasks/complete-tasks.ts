@@ -1,7 +1,11 @@
 import { fromJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
-import { Completions } from "@depute/client";
-import { type CreateTaskResponse, TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { Completions, type Creation, Creations } from "@depute/client";
+import {
+  type BatchCreateTasksResponse,
+  type CreateTaskResponse,
+  TaskService,
+} from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import {
   type BatchCompleteAssignmentsResponse,
   type WatchAssignmentsResponse,
@@ -15,12 +19,18 @@ const OUTPUT = { full: fromJson(ValueSchema, { words: 3 }) };
 /**
  * Tasks from their creation to their completion, by a worker that begins at once and does nothing but complete, handing in
  * together what it got together.
+ *
+ * @param handOver how the delegator creates them: each by a call of its own, or together those that it has at the same time
  */
-export function taskRunner({ address }: Platform) {
+export function taskRunner({ address }: Platform, handOver: "one by one" | "together" = "one by one") {
   const delegator = bareClient(TaskService, address);
   const worker = bareClient(WorkerService, address);
   const completeAll = worker.unary<BatchCompleteAssignmentsResponse>("BatchCompleteAssignments");
-  const createTask = delegator.unary<CreateTaskResponse>("CreateTask");
+  const createOne = delegator.unary<CreateTaskResponse>("CreateTask");
+  const createAll = delegator.unary<BatchCreateTasksResponse>("BatchCreateTasks");
+  const creations = new Creations(async (requests) => (await createAll({ requests })).outcomes);
+  const createTask = async (request: Creation) =>
+    handOver === "together" ? creations.add(request) : ((await createOne(request)).task?.id ?? "");
   const completions = new Completions(async (requests) => (await completeAll({ requests })).outcomes);
   let creates = 0;
 
@@ -33,7 +43,7 @@ export function taskRunner({ address }: Platform) {
     stream.on("data", ({ assignment }: WatchAssignmentsResponse) => {
       const lease = assignment?.lease;
       if (lease === undefined) return;
-      void completions.complete({ lease, output: OUTPUT }).then(() => {
+      void completions.add({ lease, output: OUTPUT }).then(() => {
         const resolve = waiting.get(lease.taskId);
         if (resolve === undefined) early.add(lease.taskId);
         else resolve();
@@ -42,8 +52,7 @@ export function taskRunner({ address }: Platform) {
     const startMs = performance.now();
     await inFlight(tasks, atOnce, async () => {
       const requestId = `${process.pid} ${++creates} ${startMs}`;
-      const { task } = await createTask({ requestId, draft: { agentId: AGENT, description: "count words" } });
-      const taskId = task?.id ?? "";
+      const taskId = await createTask({ requestId, draft: { agentId: AGENT, description: "count words" } });
       if (!early.delete(taskId)) await new Promise<void>((resolve) => waiting.set(taskId, resolve));
       waiting.delete(taskId);
     });

@@ -12,7 +12,8 @@ import { createTask, inFlight, type Platform, startPlatform } from "./platform.t
  * Tasks from their creation to their completion by a worker, over gRPC, 32 in flight, durable, against the A2A SDK's
  * SendMessage with its store in memory, which has no worker. Clients of both are @grpc/grpc-js as it comes, in this process;
  * each server is a process of its own. A task is two commits: created and handed out, completed; how many commits of 32
- * writers the store alone makes is said beside it. How much a create costs with many finished tasks in the store:
+ * writers the store alone makes is said beside it. The delegator creates each task by a call of its own, or together those
+ * that it has at the same time. How much a create costs with many finished tasks in the store:
  * DEPUTE_BENCH_TASKS of them, 100,000 when absent.
  */
 
@@ -28,7 +29,7 @@ const CREATES = 2_000;
 
 export default function benchmarks(): Benchmark[] {
   let platform: Platform | undefined;
-  let rates = { depute: 0, a2a: 0 };
+  let rates = { oneByOne: 0, together: 0, a2a: 0 };
   /** Started when it is first needed, with some tasks done. */
   const warm = async () => {
     if (platform === undefined) {
@@ -45,24 +46,31 @@ export default function benchmarks(): Benchmark[] {
       name: `create to complete, ${IN_FLIGHT} in flight`,
       figures: [
         {
-          name: "tasks completed",
+          name: "tasks completed, created one by one",
           unit: "a second",
           async measure() {
             rates = await compare(await warm());
-            return rates.depute;
+            return rates.oneByOne;
           },
         },
+        { name: "tasks completed, created together", unit: "a second", measure: () => rates.together },
         { name: "messages of the A2A SDK", unit: "a second", measure: () => rates.a2a },
         {
-          name: "against it",
+          name: "one by one, against it",
           unit: "%",
           atLeast: 100,
-          measure: () => (100 * rates.depute) / rates.a2a,
+          measure: () => (100 * rates.oneByOne) / rates.a2a,
+        },
+        {
+          name: "together, against it",
+          unit: "%",
+          atLeast: 100,
+          measure: () => (100 * rates.together) / rates.a2a,
         },
         {
           name: "of what the store's commits alone allow",
           unit: "%",
-          measure: async () => (100 * rates.depute) / ((await commitRate()) / COMMITS_PER_TASK),
+          measure: async () => (100 * rates.oneByOne) / ((await commitRate()) / COMMITS_PER_TASK),
         },
       ],
     },
@@ -94,8 +102,9 @@ export default function benchmarks(): Benchmark[] {
 }
 
 /** The best of some rounds of each, in turns. */
-async function compare(platform: Platform): Promise<{ depute: number; a2a: number }> {
+async function compare(platform: Platform) {
   const runner = taskRunner(platform);
+  const together = taskRunner(platform, "together");
   const a2a = await startA2a();
   const send = async () => {
     const startMs = performance.now();
@@ -103,12 +112,15 @@ async function compare(platform: Platform): Promise<{ depute: number; a2a: numbe
     return (TASKS * 1000) / (performance.now() - startMs);
   };
   await inFlight(WARM_UP, IN_FLIGHT, () => a2a.send());
-  const rates = { depute: 0, a2a: 0 };
+  await together.run(WARM_UP, IN_FLIGHT);
+  const rates = { oneByOne: 0, together: 0, a2a: 0 };
   for (let round = 0; round < ROUNDS; round++) {
-    rates.depute = Math.max(rates.depute, await runner.run(TASKS, IN_FLIGHT));
+    rates.oneByOne = Math.max(rates.oneByOne, await runner.run(TASKS, IN_FLIGHT));
+    rates.together = Math.max(rates.together, await together.run(TASKS, IN_FLIGHT));
     rates.a2a = Math.max(rates.a2a, await send());
   }
   runner.close();
+  together.close();
   await a2a.close();
   return rates;
 }

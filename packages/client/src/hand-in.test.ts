@@ -26,7 +26,7 @@ async function wayOf(
     },
   };
   const completions = new Completions(async () => []);
-  completions.complete = async (_, group) => {
+  completions.add = async (_, group) => {
     way = `together with those of ${group || "no capability"}`;
     return TaskStatus.COMPLETED;
   };

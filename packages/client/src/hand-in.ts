@@ -36,7 +36,7 @@ export function handIn(
   }
   // Only the capability's schema is looked at, and what it costs to judge by concerns those of this capability alone.
   const group = assignment.task?.capabilityId ?? "";
-  return async () => ({ status: await completions.complete(completed, group) });
+  return async () => ({ status: await completions.add(completed, group) });
 }
 
 /** Whether somebody else is asked about the result before the call is answered, or may be. */

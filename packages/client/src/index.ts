@@ -1,6 +1,7 @@
 export { carryOut, Released, type WorkAtHand } from "./carry-out.ts";
 export { clientsOver, connectTo, type DeputeClients, SERVICES } from "./clients.ts";
 export { type Completion, Completions } from "./completions.ts";
+export { type Creation, Creations } from "./creations.ts";
 export { type Holder, holderHeaders, holderInterceptor } from "./holder.ts";
 export {
   type Decide,

@@ -38,15 +38,15 @@ function recorded(
 
 test("results that are there in one turn of the event loop go in one call, later ones in another", async () => {
   const { calls, completions } = recorded();
-  await Promise.all(["a", "b"].map((id) => completions.complete(of(id))));
-  await completions.complete(of("c"));
+  await Promise.all(["a", "b"].map((id) => completions.add(of(id))));
+  await completions.add(of("c"));
   expect(calls).toEqual([["a", "b"], ["c"]]);
 });
 
 test("no call has more than a hundred", async () => {
   const { calls, completions } = recorded();
   const ids = Array.from({ length: 201 }, (_, i) => String(i));
-  expect(await Promise.all(ids.map((id) => completions.complete(of(id))))).toHaveLength(201);
+  expect(await Promise.all(ids.map((id) => completions.add(of(id))))).toHaveLength(201);
   expect(calls.map(({ length }) => length)).toEqual([100, 100, 1]);
 });
 
@@ -57,7 +57,7 @@ test("what is of different groups goes in different calls", async () => {
     ["b", "y"],
     ["c", "x"],
   ] as const;
-  await Promise.all(handed.map(([id, group]) => completions.complete(of(id), group)));
+  await Promise.all(handed.map(([id, group]) => completions.add(of(id), group)));
   expect(calls).toEqual([["a", "c"], ["b"]]);
 });
 
@@ -68,7 +68,7 @@ test("when a whole call is refused, each goes by itself and learns what is the m
     }
     return requests.map(done);
   });
-  const results = await Promise.allSettled(["a", "bad", "b"].map((id) => completions.complete(of(id))));
+  const results = await Promise.allSettled(["a", "bad", "b"].map((id) => completions.add(of(id))));
   expect(results).toMatchObject([
     { status: "fulfilled" },
     { status: "rejected", reason: { code: Code.InvalidArgument } },
@@ -81,13 +81,13 @@ test("while the platform is away, none goes by itself", async () => {
   const { calls, completions } = recorded(() => {
     throw new ConnectError("away", Code.Unavailable);
   });
-  await Promise.allSettled(["a", "b"].map((id) => completions.complete(of(id))));
+  await Promise.allSettled(["a", "b"].map((id) => completions.add(of(id))));
   expect(calls).toEqual([["a", "b"]]);
 });
 
 test("a refusal reaches whom it concerns, as the call by itself would have thrown it", async () => {
   const { completions } = recorded(() => [done(), lost()]);
-  const [first, second] = await Promise.allSettled(["a", "b"].map((id) => completions.complete(of(id))));
+  const [first, second] = await Promise.allSettled(["a", "b"].map((id) => completions.add(of(id))));
   expect(first).toEqual({ status: "fulfilled", value: TaskStatus.COMPLETED });
   const { reason } = second as PromiseRejectedResult;
   expect(reason).toMatchObject({ code: Code.Aborted, rawMessage: "gone" });
@@ -99,7 +99,7 @@ test.each([
   ["an answer that is too short", async () => [], Code.Unknown],
 ])("%s fails all that is in it", async (_name, send, code) => {
   const completions = new Completions(send);
-  for (const result of await Promise.allSettled(["a", "b"].map((id) => completions.complete(of(id))))) {
+  for (const result of await Promise.allSettled(["a", "b"].map((id) => completions.add(of(id))))) {
     expect(result).toMatchObject({ status: "rejected", reason: { code } });
   }
 });
