@@ -219,6 +219,24 @@ test("sampling in a call's answer asks for its own right, and for that of the to
   });
   expect(asked).toEqual([]);
   await without.close();
+
+  const rights = [
+    ["data", "query", "notes"],
+    ["llm", "generate", "client"],
+  ] as const;
+  const held = await grant(platform, rights);
+  received.length = 0;
+  const allowed = await made(held);
+  const answer = textOf(await sample(allowed));
+  expect(asked).toEqual(["a sample"]);
+  // The server goes on with what the client's model said.
+  expect(answer).toMatch(/^ask /);
+  expect(JSON.parse(answer.slice("ask ".length))).toMatchObject({
+    wish: { role: "assistant", content: { type: "text", text: "a sample" } },
+  });
+  // One call that ends with the wish, and one that brings its answer.
+  expect(received.filter(({ body }) => body.includes("tools/call"))).toHaveLength(2);
+  await allowed.close();
 });
 
 test("a server that sends elsewhere is not followed there", async () => {

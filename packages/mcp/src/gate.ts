@@ -9,7 +9,7 @@ import type { Asked } from "./rules/methods.ts";
 import { denialOf, INVALID_PARAMS, Refusal, unmapped } from "./rules/refusal.ts";
 import { resourceOf } from "./rules/resource.ts";
 import type { CallRule } from "./rules/tool-map.ts";
-import type { Right } from "./rules/visible.ts";
+import { grants, type Right } from "./rules/visible.ts";
 
 const NO_CAPABILITIES = create(CapabilityListSchema, {});
 /** Longer ones are no resources (DelegateOS 10.2). */
@@ -38,10 +38,48 @@ export interface GateOptions {
  * @throws Refusal; DeputeError when nobody can be asked
  */
 export async function admit(
-  { authoriser, requireToken, realPath }: GateOptions,
-  { rule, args, name }: Asked,
+  options: GateOptions,
+  asked: Asked,
   presentation: Presentation | undefined,
 ): Promise<Admitted> {
+  const { rule, right, rights } = await needed(options, asked, presentation);
+  if (presentation === undefined) return { rule, right };
+  const digest = digestOf(asked.args);
+  const verdict = await options.authoriser.verify(await present(presentation, asked.args), rights, digest);
+  if (!verdict.ok) throw denialOf(verdict.denial, right);
+  return { rule, right, principal: verdict.principal };
+}
+
+/**
+ * Lets in what a server wants of the client before it goes on with a call that was let in. That call's proof has shown who
+ * holds the token, and counts once; what the token grants by now is asked again.
+ *
+ * @throws Refusal; DeputeError when nobody can be asked
+ */
+export async function admitWish(
+  options: GateOptions,
+  asked: Asked,
+  presentation: Presentation | undefined,
+): Promise<void> {
+  const { right, rights } = await needed(options, asked, presentation);
+  if (presentation === undefined) return;
+  const granted = await options.authoriser.grants(presentation.token);
+  if (!granted.ok) throw denialOf(granted.denial, right);
+  const { capabilities } = granted;
+  const lacking = rights.find((each) => !capabilities.some((capability) => grants(capability, each)));
+  if (lacking === undefined) return;
+  const list = create(CapabilityListSchema, {
+    capabilities: capabilities.map(({ namespace, action, resource }) => ({ namespace, action, resource })),
+  });
+  throw denialOf({ type: DenialType.CAPABILITY_NOT_GRANTED, granted: list }, lacking);
+}
+
+/** The rights that a call needs: one or more. */
+async function needed(
+  { requireToken, realPath }: GateOptions,
+  { rule, args, name }: Asked,
+  presentation: Presentation | undefined,
+) {
   if (presentation === undefined && requireToken) {
     const nothing = { type: DenialType.CAPABILITY_NOT_GRANTED, granted: NO_CAPABILITIES };
     throw denialOf({ ...nothing, detail: "the call has no token" }, rule && barely(rule));
@@ -60,11 +98,7 @@ export async function admit(
   }
   const [right] = rights;
   if (right === undefined) throw unusable(rule, "no resource");
-  if (presentation === undefined) return { rule, right };
-  const digest = digestOf(args);
-  const verdict = await authoriser.verify(await present(presentation, args), rights, digest);
-  if (!verdict.ok) throw denialOf(verdict.denial, right);
-  return { rule, right, principal: verdict.principal };
+  return { rule, right, rights };
 }
 
 /** A call whose tool is not what was listed, or what configuration pinned, is denied (the tool changed meanwhile). */

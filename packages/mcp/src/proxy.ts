@@ -5,7 +5,15 @@ import { setImmediate } from "node:timers/promises";
 import { type Clock, DeputeError, ErrorReason, reasonName } from "@depute/core";
 import type { Authoriser } from "./authoriser.ts";
 import { tokenKey } from "./digest.ts";
-import { type Admitted, admit, assertDefinition, type GateOptions, notBound, overBudget } from "./gate.ts";
+import {
+  type Admitted,
+  admit,
+  admitWish,
+  assertDefinition,
+  type GateOptions,
+  notBound,
+  overBudget,
+} from "./gate.ts";
 import { Listed } from "./listed.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
 import { askedBy, type List, TOOLS_CALL, treatmentOf } from "./rules/methods.ts";
@@ -190,8 +198,10 @@ export class McpProxy {
     if (resultType !== "input_required" || typeof inputRequests !== "object" || inputRequests === null)
       return;
     for (const wish of Object.values(inputRequests)) {
-      const { method, params } = (wish ?? {}) as { method?: unknown; params?: unknown };
-      await this.admitAsk(String(method), (params ?? {}) as Record<string, unknown>, presentation);
+      const { method, params } = (wish ?? {}) as { method?: unknown; params?: Record<string, unknown> };
+      const { map } = this.#options.config;
+      if (map.passed.has(String(method))) continue;
+      await admitWish(this.#gate, askedBy(String(method), params ?? {}, map), presentation);
     }
   }
 

@@ -30,18 +30,25 @@ export function visible(
 }
 
 function couldGrant(right: Right, rule: CallRule, list: List, name: string): boolean {
-  if (right.namespace !== rule.namespace || right.action !== rule.action) return false;
-  if (rule.resource.kind === "fixed") return grants(right, rule.resource.value);
+  const { namespace, action } = rule;
+  if (right.namespace !== namespace || right.action !== action) return false;
+  if (rule.resource.kind === "fixed") {
+    return grants(right, { namespace, action, resource: rule.resource.value });
+  }
   // Of a request for an entry only its name is known before; a template is not yet an address, and a tool's name is no
   // argument of it.
   const isNamed = rule.resource.pointers.every((pointer) => pointer === `/${list.name}`);
   if (!isNamed || list.usedBy === "tools/call" || list.name === "uriTemplate") return true;
   const found = resourceOf(rule, { [list.name]: name });
-  return found.ok && found.resources.every((resource) => grants(right, resource));
+  return found.ok && found.resources.every((resource) => grants(right, { namespace, action, resource }));
 }
 
-/** As the verifier matches (DelegateOS 10.2). */
-function grants({ namespace, resource: pattern }: Right, resource: string): boolean {
-  const [granted, asked] = [parsePattern(pattern, namespace), parseResource(resource, namespace)];
-  return !("problem" in granted) && !("problem" in asked) && matches(granted, asked);
+/** Whether a right that is granted covers one that is asked for, as the verifier matches. (DelegateOS 10.2) */
+export function grants(
+  { namespace, action, resource: pattern }: Right,
+  { resource, ...asked }: Right,
+): boolean {
+  if (namespace !== asked.namespace || action !== asked.action) return false;
+  const [granted, wanted] = [parsePattern(pattern, namespace), parseResource(resource, namespace)];
+  return !("problem" in granted) && !("problem" in wanted) && matches(granted, wanted);
 }
