@@ -15,7 +15,8 @@ export interface Child {
 }
 
 /**
- * Starts a process, and waits until it prints a line that holds `ready`. What it logs to standard error goes on to ours.
+ * Starts a process, and waits until it prints a line that holds `ready`. What it logs to standard error goes on to ours. By the channel
+ * that it has it notices when we are gone.
  *
  * @throws Error when it ends before
  */
@@ -27,8 +28,8 @@ export async function startChild(
   ready: string,
 ): Promise<Child> {
   // A process group of its own: a Ctrl-C reaches only the parent, which stops the others in order.
-  const child = spawn(command, args, { env, stdio: ["ignore", "pipe", "inherit"], detached: true });
-  const killer = () => child.kill("SIGKILL");
+  const child = spawn(command, args, { env, stdio: ["ignore", "pipe", "inherit", "ipc"], detached: true });
+  const killer = () => killGroup(child);
   process.once("exit", killer);
   let stopping = false;
   const exited = once(child, "exit").then(([code, signal]) => {
@@ -52,6 +53,16 @@ export async function startChild(
       clearTimeout(timer);
     },
   };
+}
+
+/** Ends a process with all that it has started. */
+function killGroup({ pid, exitCode, signalCode }: ChildProcess): void {
+  if (pid === undefined || exitCode !== null || signalCode !== null) return;
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // It has just ended.
+  }
 }
 
 function printed(child: ChildProcess, ready: string): Promise<void> {

@@ -2,7 +2,10 @@ import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
+import { fileURLToPath } from "node:url";
 import { type Child, startChild } from "./processes.ts";
+
+const TIED = fileURLToPath(new URL("tied.ts", import.meta.url));
 
 /** Whether the PATH has a redis-server. */
 export function findRedis(): boolean {
@@ -15,8 +18,8 @@ export async function startRedis(): Promise<{ url: string; child: Child }> {
   const args = ["--port", `${port}`, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
   const child = await startChild(
     "redis",
-    "redis-server",
-    [...args, "--dir", tmpdir(), "--loglevel", "notice"],
+    process.execPath,
+    [TIED, "redis-server", ...args, "--dir", tmpdir(), "--loglevel", "notice"],
     process.env,
     "Ready to accept connections",
   );

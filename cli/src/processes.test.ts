@@ -1,0 +1,97 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { freePorts } from "@depute/example-sentiment/ports";
+import { afterEach, describe, expect, test } from "vitest";
+
+const here = (file: string) => JSON.stringify(new URL(file, import.meta.url).href);
+const MAIN = new URL("main.ts", import.meta.url).pathname;
+
+let folder: string | undefined;
+const started: ChildProcess[] = [];
+afterEach(() => {
+  for (const child of started.splice(0)) child.kill("SIGKILL");
+  if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+  folder = undefined;
+});
+
+/** A program that prints `up` when it has started what it starts. What all of them log to standard error ends when all have ended. */
+async function run(args: readonly string[], env: Record<string, string> = {}) {
+  const child = spawn(process.execPath, args, {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  started.push(child);
+  const logged = text(child.stderr);
+  const isUp = (async () => {
+    for await (const chunk of child.stdout) if (/\bup\b/.test(String(chunk))) return true;
+    return false;
+  })();
+  if (!(await isUp)) throw new Error(`it ended before it was up: ${await logged}`);
+  return { child, logged };
+}
+
+/** A supervisor of one process. */
+function supervisorOf(name: string, args: readonly string[], ready: string) {
+  const program = `
+    const { startChild } = await import(${here("processes.ts")});
+    await startChild(${JSON.stringify(name)}, process.execPath, ${JSON.stringify(args)}, process.env, ${JSON.stringify(ready)});
+    console.log("up");
+  `;
+  return run(["--input-type=module", "--eval", program], { DEPUTE_LOG_LEVEL: "info" });
+}
+
+describe("a process whose supervisor is killed", () => {
+  test("drains and ends, where it is ours", async () => {
+    folder = mkdtempSync(join(tmpdir(), "depute-cli-"));
+    const args = [MAIN, "serve", "registry", "--registry-port", "0", "--data-dir", folder];
+    const { child, logged } = await supervisorOf("registry", args, "registry listens on ");
+    child.kill("SIGKILL");
+    expect(await logged).toContain("the process that started this one is gone; stopping");
+  }, 30_000);
+
+  test("ends, where it is somebody else's", async () => {
+    const program =
+      'console.log("ready"); process.on("SIGTERM", () => process.exit()); setInterval(() => {}, 1000)';
+    const tied = new URL("tied.ts", import.meta.url).pathname;
+    const { child, logged } = await supervisorOf(
+      "other",
+      [tied, process.execPath, "--eval", program],
+      "ready",
+    );
+    child.kill("SIGKILL");
+    await logged;
+  }, 30_000);
+});
+
+test("a process that nobody supervises lives on without its starter", async () => {
+  folder = mkdtempSync(join(tmpdir(), "depute-cli-"));
+  const args = ["serve", "registry", "--registry-port", "0", "--data-dir", folder];
+  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ["pipe", "pipe", "ignore"] });
+  started.push(child);
+  for await (const chunk of child.stdout) if (String(chunk).includes("listens on")) break;
+  child.stdin.end();
+  expect(child.exitCode).toBe(null);
+  child.kill("SIGTERM");
+  expect(await once(child, "exit")).toEqual([0, null]);
+}, 30_000);
+
+const hasRedis = spawnSync("redis-server", ["--version"]).status === 0;
+test.runIf(hasRedis)(
+  "all of a cluster end with its supervisor, Redis too",
+  async () => {
+    folder = mkdtempSync(join(tmpdir(), "depute-cli-"));
+    const names = ["GATEWAY", "REGISTRY", "TASKS", "TOKENS", "VERIFIER"];
+    const ports = await freePorts(names.length);
+    const env = Object.fromEntries(names.map((name, n) => [`DEPUTE_${name}_PORT`, String(ports[n])]));
+    const more = { DEPUTE_DATA_DIR: folder, DEPUTE_REDIS_URL: "", DEPUTE_LOG_LEVEL: "info" };
+    const { child, logged } = await run([MAIN, "cluster"], { ...env, ...more });
+    child.kill("SIGKILL");
+    const gone = (await logged).match(/the process that started this one is gone/g);
+    expect(gone).toHaveLength(names.length);
+  },
+  60_000,
+);
