@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { GroupCommit } from "../group-commit.ts";
 import type { StoreOptions } from "../open.ts";
 import type { ReadTx, Store, WriteTx } from "../store.ts";
+import { Checkpoints } from "./checkpoints.ts";
 import { SqliteConnection } from "./connection.ts";
 import { lockDatabase } from "./lock.ts";
 import { LogFlusher } from "./log-flusher.ts";
@@ -16,8 +17,8 @@ type Settings = Pick<StoreOptions, "onError" | "timers"> & {
   readonly readCacheMib: number;
 };
 
-/** Pages of the log that are gathered before they are folded into the file: one that changes often is written once. */
-const CHECKPOINT_PAGES = 1_000;
+/** Pages of the log, 32 MiB, from which on the writer folds what the thread beside it has left. */
+const CHECKPOINT_PAGES = 8_000;
 /** Pages held in memory, filled as they are used. SQLite's own 2 MiB do not hold the upper levels of large tables. */
 const WRITER_CACHE_KIB = 32 * 1024;
 
@@ -48,11 +49,17 @@ export async function openSqliteFile(
     const reading = new SqliteConnection(file, { readOnly: true });
     reading.exec(`PRAGMA cache_size = -${settings.readCacheMib * 1024}`);
     const log = new LogFlusher(file);
-    const writer = new GroupCommit({ connection, flush: () => log.flush(), ...settings });
+    const checkpoints = new Checkpoints(file, settings.onError);
+    const flush = () => {
+      checkpoints.committed();
+      return log.flush();
+    };
+    const writer = new GroupCommit({ connection, flush, ...settings });
     const reader = new Reader({ connection: reading, durable: () => writer.durable, ...settings });
     let closed: Promise<void> | undefined;
     const close = async () => {
       await Promise.all([reader.close(), writer.close()]);
+      await checkpoints.close();
       log.close();
       reading.close();
       // The last connection to close folds the log into the file, so it has to be the one that may write.
