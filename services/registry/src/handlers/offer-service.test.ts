@@ -185,6 +185,74 @@ describe("who sees an offer", () => {
   });
 });
 
+describe("ListOfferVersions", () => {
+  const page = (pageToken = "", caller = BOB, offerId = "offer-001", pageSize = 1) =>
+    platform.offers.listOfferVersions({ offerId, pageToken, pageSize }, as(caller));
+  const versions = async (caller = BOB) => {
+    const seen: string[] = [];
+    let pageToken = "";
+    do {
+      const { offers, nextPageToken } = await page(pageToken, caller);
+      seen.push(...offers.map(({ offer }) => offer?.offerVersion ?? ""));
+      pageToken = nextPageToken;
+    } while (pageToken !== "");
+    return seen;
+  };
+
+  it("gives all versions, the latest first, as GetOffer gives each", async () => {
+    await publish();
+    await publish({ offerVersion: "spring", title: "Two" });
+    await publish({ offerId: "offer-002" });
+    await publish({ title: "Three" });
+    await platform.offers.withdrawOffer({ offerId: "offer-001", offerVersion: "spring" }, as(ALICE));
+    expect(await versions()).toEqual(["3", "spring", "1"]);
+    const { offers, nextPageToken } = await page("", BOB, "offer-001", 0);
+    expect(offers).toEqual(
+      await Promise.all(["3", "spring", "1"].map((version) => get("offer-001", version))),
+    );
+    expect(offers.map(({ status }) => status)).toEqual([
+      OfferStatus.PUBLISHED,
+      OfferStatus.WITHDRAWN,
+      OfferStatus.PUBLISHED,
+    ]);
+    expect(nextPageToken).toBe("");
+  });
+
+  it("gives each caller the versions that it sees", async () => {
+    await publish({ allowedBuyerAgents: { values: [] } });
+    await publish({ allowedBuyerAgents: { values: ["buyer"] } });
+    await publish({ title: "For everyone" });
+    await publish({ title: "For nobody", allowedBuyerAgents: { values: [] } });
+    expect(await versions(ALICE)).toEqual(["4", "3", "2", "1"]);
+    expect(await versions(BOB)).toEqual(["3", "2"]);
+    expect(await versions(CAROL)).toEqual(["3"]);
+  });
+
+  it("says of an offer that is not seen what it says of one that does not exist", async () => {
+    await publish({ allowedBuyerAgents: { values: ["buyer"] } });
+    expect(await versions()).toEqual(["1"]);
+    const unknown = await refusal(page("", CAROL, "offer-009"));
+    expect(unknown).toMatchObject({ reason: "OFFER_NOT_FOUND", metadata: { offer: "offer-009" } });
+    const unseen = await refusal(page("", CAROL));
+    expect({ ...unseen, metadata: {}, message: "" }).toEqual({ ...unknown, metadata: {}, message: "" });
+    await register("seller", ALICE, { organization: "acme", visibility: AgentVisibility.NAMED });
+    expect(await refusal(page())).toMatchObject({ reason: "OFFER_NOT_FOUND" });
+    expect(await versions(ALICE)).toEqual(["1"]);
+  });
+
+  it("takes no page token of another list", async () => {
+    await publish();
+    await publish({ title: "Two" });
+    await publish({ offerId: "offer-002" });
+    const { nextPageToken } = await page();
+    expect(await refusal(page(nextPageToken, BOB, "offer-002"))).toMatchObject({
+      reason: "PAGE_TOKEN_INVALID",
+    });
+    const others = await platform.offers.listOffers({ pageSize: 1 }, as(BOB));
+    expect(await refusal(page(others.nextPageToken))).toMatchObject({ reason: "PAGE_TOKEN_INVALID" });
+  });
+});
+
 describe("ListOffers", () => {
   beforeEach(async () => {
     await register("other", CAROL, { organization: "fine" });

@@ -5,6 +5,8 @@ import {
   GetOfferResponseSchema,
   type ListOffersRequest,
   ListOffersResponseSchema,
+  type ListOfferVersionsRequest,
+  ListOfferVersionsResponseSchema,
   type OfferService,
   type WithdrawOfferRequest,
   WithdrawOfferResponseSchema,
@@ -18,6 +20,7 @@ import {
   latestOffer,
   type OfferFilter,
   listOffers as queryOffers,
+  listOfferVersions as queryVersions,
   withdrawOffers,
 } from "../store/offers.ts";
 import { presentOffer } from "./present-offer.ts";
@@ -27,6 +30,7 @@ export function offerService(registry: RegistryContext): ServiceImpl<typeof Offe
   return {
     publishOffer: (request, context) => publishOffer(registry, request, context),
     getOffer: (request, context) => getOffer(registry, request, context),
+    listOfferVersions: (request, context) => listOfferVersions(registry, request, context),
     listOffers: (request, context) => listOffers(registry, request, context),
     withdrawOffer: (request, context) => withdrawOffer(registry, request, context),
   };
@@ -38,6 +42,29 @@ async function getOffer(registry: RegistryContext, request: GetOfferRequest, con
   const offer = await registry.store.read((tx) => findOffer(tx, offerId, offerVersion, viewer));
   if (offer === undefined) throw offerNotFound(offerId, offerVersion);
   return create(GetOfferResponseSchema, { offer: presentOffer(offer, registry.clock.now()) });
+}
+
+async function listOfferVersions(
+  registry: RegistryContext,
+  { offerId, pageToken, pageSize: asked }: ListOfferVersionsRequest,
+  context: HandlerContext,
+) {
+  const viewer = viewerFor(await identify(registry, context), "");
+  const filters = { list: "offer-versions", offerId };
+  const [before] = readPosition(pageToken, filters, ["number"]) ?? [Number.MAX_SAFE_INTEGER];
+  const size = pageSize(asked);
+  const found = await registry.store.read((tx) =>
+    queryVersions(tx, offerId, { before, limit: size + 1, viewer }),
+  );
+  // A page token is given only where more was seen.
+  if (found.length === 0) throw offerNotFound(offerId, "");
+  const page = found.slice(0, size);
+  const last = page.at(-1)?.sequence;
+  const now = registry.clock.now();
+  return create(ListOfferVersionsResponseSchema, {
+    offers: page.map((offer) => presentOffer(offer, now)),
+    nextPageToken: last !== undefined && found.length > size ? encodePageToken([last], filters) : "",
+  });
 }
 
 async function listOffers(registry: RegistryContext, request: ListOffersRequest, context: HandlerContext) {

@@ -66,6 +66,31 @@ export async function findOffer(
   return row && toStored(row);
 }
 
+/**
+ * Versions of an offer that the viewer sees, the latest first, with sequences below `before`. How many an offer may have bounds how
+ * many are looked at.
+ */
+export async function listOfferVersions(
+  tx: ReadTx,
+  offerId: string,
+  { before, limit, viewer }: { before: number; limit: number; viewer: Viewer },
+): Promise<StoredOffer[]> {
+  const { sql, params } = offerVersionsQuery(offerId, { before, viewer });
+  const rows = await tx.all<OfferRow>(`${sql} LIMIT ?`, [...params, limit]);
+  return rows.map(toStored);
+}
+
+/** The statement of {@link listOfferVersions} without its limit. */
+export function offerVersionsQuery(
+  offerId: string,
+  { before, viewer }: { before: number; viewer: Viewer },
+): { sql: string; params: SqlValue[] } {
+  const sight = offerSight(viewer);
+  const sql = `SELECT ${COLUMNS} FROM offers f CROSS JOIN agents a ON a.id = f.seller_id
+    WHERE f.offer_id = ? AND f.sequence < ? AND ${sight.sql} ORDER BY f.sequence DESC`;
+  return { sql, params: [offerId, before, ...sight.params] };
+}
+
 /** The latest version of an offer, whoever sees it. */
 export async function latestOffer(tx: ReadTx, offerId: string): Promise<StoredOffer | undefined> {
   const row = await tx.get<OfferRow>(

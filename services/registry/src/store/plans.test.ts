@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type AgentFilter, listQuery } from "./agents.ts";
 import { BEGINNING, type CapabilityFilter, offersQuery } from "./capabilities.ts";
 import { migrations } from "./migrations.ts";
+import { offerVersionsQuery } from "./offers.ts";
 
 let store: Store;
 beforeEach(async () => {
@@ -69,6 +70,14 @@ describe("lists are read by an index, in its order", () => {
     const { sql, params } = listQuery({ ...all, health: AgentHealth.LOST }, { after: "", ...SIGHT });
     const plan = await planOf(sql, params);
     expect(plan[0]).toBe("SEARCH l USING INDEX leases_by_expiry (expire_time<?)");
+    expect(plan).not.toContainEqual(SCANS);
+  });
+
+  it("an offer's versions", async () => {
+    const { sql, params } = offerVersionsQuery("o", { before: 9, viewer: SIGHT.viewer });
+    const plan = await planOf(sql, params);
+    expect(plan[0]).toContain("(offer_id=? AND sequence<?)");
+    expect(plan).not.toContainEqual(SORTS);
     expect(plan).not.toContainEqual(SCANS);
   });
 
