@@ -6,9 +6,13 @@ for (let i = 0; i < ALPHABET.length; i++) VALUES[ALPHABET.charCodeAt(i)] = i;
 
 const ascii = new TextDecoder();
 
+/** Where the characters of short texts are put, so that not each takes memory of its own. */
+const scratch = new Uint8Array(1024);
+
 /** base64url (RFC 4648 section 5) of `bytes`, without padding. */
 export function encodeBase64Url(bytes: Uint8Array): string {
-  const out = new Uint8Array(Math.ceil((bytes.length * 4) / 3));
+  const length = Math.ceil((bytes.length * 4) / 3);
+  const out = length <= scratch.length ? scratch : new Uint8Array(length);
   let at = 0;
   for (let i = 0; i < bytes.length; i += 3) {
     const left = bytes.length - i;
@@ -18,7 +22,7 @@ export function encodeBase64Url(bytes: Uint8Array): string {
     if (left > 1) out[at++] = ALPHABET.charCodeAt((group >>> 6) & 63);
     if (left > 2) out[at++] = ALPHABET.charCodeAt(group & 63);
   }
-  return ascii.decode(out);
+  return ascii.decode(out.subarray(0, length));
 }
 
 /**
@@ -27,9 +31,18 @@ export function encodeBase64Url(bytes: Uint8Array): string {
  * comparison, cache and block list that works on text can then be dodged.
  */
 export function decodeBase64Url(text: string): Uint8Array | undefined {
-  const tail = text.length % 4;
-  if (tail === 1) return undefined;
-  const out = new Uint8Array(Math.floor((text.length * 3) / 4));
+  if (text.length % 4 === 1) return undefined;
+  return decodeBase64UrlInto(new Uint8Array(decodedBytes(text)), text);
+}
+
+/** How many bytes a base64url text stands for, if it is one. */
+export function decodedBytes(text: string): number {
+  return Math.floor((text.length * 3) / 4);
+}
+
+/** As decodeBase64Url, into the beginning of `out`, which has room for decodedBytes; gives that beginning. */
+export function decodeBase64UrlInto(out: Uint8Array, text: string): Uint8Array | undefined {
+  if (text.length % 4 === 1) return undefined;
   let at = 0;
   let bits = 0;
   let buffer = 0;
@@ -43,7 +56,8 @@ export function decodeBase64Url(text: string): Uint8Array | undefined {
       out[at++] = (buffer >>> bits) & 255;
     }
   }
-  return (buffer & ((1 << bits) - 1)) === 0 ? out : undefined;
+  if ((buffer & ((1 << bits) - 1)) !== 0) return undefined;
+  return at === out.length ? out : out.subarray(0, at);
 }
 
 function byte(bytes: Uint8Array, i: number): number {

@@ -1,11 +1,7 @@
 import { canonicalJson, encodeBase64Url } from "@depute/core";
 import type { CryptoEngine } from "./engine.ts";
+import { utf8Of } from "./scratch.ts";
 import type { Attenuation, Authority, SignedJSONToken } from "./types.ts";
-
-const utf8 = new TextEncoder();
-
-/** Where texts are encoded to be hashed; a longer one gets a place of its own. */
-const scratch = new Uint8Array(16_384);
 
 /** The blocks of a token as the texts that are hashed and signed; each block is written once. */
 export class BlockTexts {
@@ -54,7 +50,5 @@ function canonical(block: object | string): string {
 
 /** BLAKE2b-256 of the UTF-8 of a text. */
 export function hash(engine: CryptoEngine, text: string): Uint8Array {
-  // No character takes more than three bytes.
-  if (text.length * 3 > scratch.length) return engine.blake2b256(utf8.encode(text));
-  return engine.blake2b256(scratch.subarray(0, utf8.encodeInto(text, scratch).written));
+  return engine.blake2b256(utf8Of(text));
 }

@@ -5,6 +5,7 @@ import { Memo } from "./fast/memo.ts";
 import { rememberedKey } from "./fast/words.ts";
 import { CLOCK_SKEW_MS, MAX_PROOF_CHARS, PROOF_WINDOW_MS } from "./limits.ts";
 import { parsePrincipal } from "./principal.ts";
+import { bytesOf, utf8Of } from "./scratch.ts";
 import type { Keypair } from "./types.ts";
 
 /** What a proof is for. `now` is milliseconds since 1970, the machine's clock when absent. */
@@ -103,7 +104,7 @@ export function createProof(engine: CryptoEngine, keypair: Keypair, claims: Proo
 
 /** The claim `ath` (RFC 9449 section 4.2): base64url of the SHA-256 of the serialised token. */
 export function tokenDigest(engine: CryptoEngine, token: string): string {
-  return encodeBase64Url(engine.sha256(utf8.encode(token)));
+  return encodeBase64Url(engine.sha256(utf8Of(token)));
 }
 
 /** The claim `ard`: base64url of the SHA-256 of the canonical JSON of a call's arguments. Throws CanonicalError. */
@@ -158,8 +159,8 @@ export function checkProof(
   if (wrong !== undefined) return refused("invalid_proof", wrong);
   const signature = decodeBase64Url(parts[2] ?? "");
   const key = rememberedKey(principal);
-  const signed = utf8.encode(proof.slice(0, proof.lastIndexOf(".")));
-  if (signature === undefined || key === undefined || !engine.verify(signature, signed, key)) {
+  const signed = proof.slice(0, proof.lastIndexOf("."));
+  if (signature === undefined || key === undefined || !engine.verify(signature, utf8Of(signed), key)) {
     return refused("invalid_proof", "signature");
   }
   if (known === undefined && (parts[0] ?? "").length <= MAX_REMEMBERED_HEADER)
@@ -211,7 +212,7 @@ function hasExactly(value: Record<string, unknown>, names: readonly string[]): b
 }
 
 function readPart(text: string | undefined): Record<string, unknown> | undefined {
-  const bytes = decodeBase64Url(text ?? "");
+  const bytes = bytesOf(text ?? "");
   if (bytes === undefined) return undefined;
   try {
     const value: unknown = JSON.parse(strictUtf8.decode(bytes));
