@@ -1,4 +1,7 @@
-import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { create, fromJson, type JsonValue, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { AgentManifestSchema } from "@depute/contracts/cap/v1/manifest_pb";
+import { TaskOutputSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { VerifyTokenResponseSchema } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { HolderProofSchema } from "@depute/contracts/depute/tokens/v1/verification_pb";
 import { messagesOf, ownContracts } from "@depute/core/testing";
@@ -17,6 +20,34 @@ describe("what is written quickly is what toBinary writes", () => {
       }),
       { numRuns: 15 },
     );
+  });
+});
+
+describe("free JSON", () => {
+  test("is written quickly, whatever it is", () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 5 }), (json) => {
+        const full = fromJson(ValueSchema, json as JsonValue);
+        const output = create(TaskOutputSchema, { full });
+        expect(encodeQuickly(TaskOutputSchema, output)).toEqual(
+          Buffer.from(toBinary(TaskOutputSchema, output)),
+        );
+      }),
+    );
+  });
+
+  test.each([0, -0, 0.1, -1e308, Number.NaN, Number.POSITIVE_INFINITY])(
+    "of the number %s is, too",
+    (value) => {
+      const number = create(ValueSchema, { kind: { case: "numberValue", value } });
+      expect(encodeQuickly(ValueSchema, number)).toEqual(Buffer.from(toBinary(ValueSchema, number)));
+    },
+  );
+
+  test("that an object is held as is left to toBinary, also where it looks like a message", () => {
+    const extraMembers = { $typeName: "google.protobuf.Struct", fields: {} };
+    const message = create(AgentManifestSchema, { extraMembers });
+    expect(encodeQuickly(AgentManifestSchema, message)).toBeUndefined();
   });
 });
 

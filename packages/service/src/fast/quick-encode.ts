@@ -48,8 +48,17 @@ type Write<T> = (value: T) => void;
 
 const writers = new WeakMap<DescMessage, Write<Message & Fields>>();
 
-/** Types of protobuf's own that messages hold as they are; others may be held as plain JSON or values. */
-const HELD_AS_MESSAGES = new Set(["google.protobuf.Timestamp", "google.protobuf.Duration"]);
+const VALUE = "google.protobuf.Value";
+const STRUCT = "google.protobuf.Struct";
+
+/** Types of protobuf's own that messages hold as they are, a Struct where it is a Value's; others may be held as values. */
+const HELD_AS_MESSAGES = new Set([
+  "google.protobuf.Timestamp",
+  "google.protobuf.Duration",
+  "google.protobuf.ListValue",
+  VALUE,
+  STRUCT,
+]);
 
 function writerOf(desc: DescMessage): Write<Message & Fields> {
   const known = writers.get(desc);
@@ -70,11 +79,7 @@ function writerOf(desc: DescMessage): Write<Message & Fields> {
 
 function fieldWriter(field: DescField): Write<Fields> {
   const { localName, oneof } = field;
-  if (field.fieldKind === "map") {
-    return (message) => {
-      for (const _ in message[localName] as object) throw UNUSUAL;
-    };
-  }
+  if (field.fieldKind === "map") return mapWriter(field);
   const write = valueWriter(field);
   if (field.fieldKind === "list") {
     // Numbers in a row are written without their tags.
@@ -100,9 +105,30 @@ function fieldWriter(field: DescField): Write<Fields> {
     };
   }
   const zero = field.enum?.values[0]?.number ?? ZERO.get(field.scalar);
+  // Of doubles, -0 is not zero.
+  const isZero = field.scalar === ScalarType.DOUBLE ? Object.is : (a: unknown, b: unknown) => a === b;
   return (message) => {
     const value = message[localName];
-    if (value !== zero) write(value);
+    if (!isZero(value, zero)) write(value);
+  };
+}
+
+/** Entries by texts; each is a message of the key, 1, and the value, 2. */
+function mapWriter(field: DescField & { fieldKind: "map" }): Write<Fields> {
+  const { localName } = field;
+  const tag = (field.number << 3) | LENGTH;
+  const isUsual = field.mapKey === ScalarType.STRING;
+  const write = isUsual ? valueWriter(field, 2) : unusual;
+  return (message) => {
+    const entries = message[localName] as Fields;
+    for (const key of Object.keys(entries)) {
+      writer.uint(tag);
+      const start = writer.fork();
+      writer.uint(KEY_TAG);
+      writer.text(key);
+      write(entries[key]);
+      writer.join(start);
+    }
   };
 }
 
@@ -114,16 +140,20 @@ const ZERO = new Map<ScalarType | undefined, unknown>([
   [ScalarType.UINT32, 0],
   [ScalarType.INT64, 0n],
   [ScalarType.UINT64, 0n],
+  [ScalarType.DOUBLE, 0],
 ]);
 
 const VARINT = 0;
+const EIGHT_BYTES = 1;
 const LENGTH = 2;
+const KEY_TAG = (1 << 3) | LENGTH;
 
 /** Writes a value with its tag. */
-function valueWriter(field: DescField): Write<unknown> {
-  const { number } = field;
+function valueWriter(field: DescField, number: number = field.number): Write<unknown> {
   if (field.message !== undefined) {
     if (field.fieldKind !== "map" && field.delimitedEncoding) return unusual;
+    // Elsewhere it is held as plain JSON, whose members may have any names.
+    if (field.message.typeName === STRUCT && field.parent.typeName !== VALUE) return unusual;
     const tag = (number << 3) | LENGTH;
     const write = writerOf(field.message);
     return (value) => {
@@ -136,16 +166,36 @@ function valueWriter(field: DescField): Write<unknown> {
   const kind = field.enum === undefined ? field.scalar : ScalarType.INT32;
   const write = SCALARS.get(kind);
   if (write === undefined) return unusual;
-  const tag = (number << 3) | (kind === ScalarType.STRING ? LENGTH : VARINT);
+  // What is empty is not written, unless something says that it is there.
+  const isBytes = kind === ScalarType.BYTES && field.presence === FeatureSet_FieldPresence.IMPLICIT;
+  if (isBytes && field.fieldKind === "scalar") return bytesWriter(number);
+  const tag = (number << 3) | (WIRE_TYPE.get(kind) ?? VARINT);
   return (value) => {
     writer.uint(tag);
     write(value);
   };
 }
 
+function bytesWriter(number: number): Write<unknown> {
+  return (value) => {
+    if (!(value instanceof Uint8Array)) throw UNUSUAL;
+    if (value.length === 0) return;
+    writer.uint((number << 3) | LENGTH);
+    writer.data(value);
+  };
+}
+
+const WIRE_TYPE = new Map<ScalarType | undefined, number>([
+  [ScalarType.STRING, LENGTH],
+  [ScalarType.BYTES, LENGTH],
+  [ScalarType.DOUBLE, EIGHT_BYTES],
+]);
+
 const SCALARS = new Map<ScalarType | undefined, Write<unknown>>([
   [ScalarType.STRING, (value) => (typeof value === "string" ? writer.text(value) : unusual())],
-  [ScalarType.BOOL, (value) => (value === true ? writer.uint(1) : unusual())],
+  [ScalarType.BYTES, (value) => (value instanceof Uint8Array ? writer.data(value) : unusual())],
+  [ScalarType.DOUBLE, (value) => (typeof value === "number" ? writer.double(value) : unusual())],
+  [ScalarType.BOOL, (value) => (typeof value === "boolean" ? writer.uint(value ? 1 : 0) : unusual())],
   [ScalarType.INT32, (value) => writer.uint(isCount(value, 0x7fffffff) ? value : unusual())],
   [ScalarType.UINT32, (value) => writer.uint(isCount(value, 0xffffffff) ? value : unusual())],
   [ScalarType.INT64, (value) => writer.uint(fromBigint(value))],

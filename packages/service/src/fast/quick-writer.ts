@@ -46,6 +46,19 @@ export class QuickWriter {
     if (length > MAX_BY_HAND || !this.#ascii(text, length)) this.#utf8(text, length);
   }
 
+  /** Bytes with their length. */
+  data(data: Uint8Array): void {
+    this.#assertRoom(MAX_VARINT + data.length);
+    this.uint(data.length);
+    this.#bytes.set(data, this.#at);
+    this.#at += data.length;
+  }
+
+  double(value: number): void {
+    this.#assertRoom(8);
+    this.#at = this.#bytes.writeDoubleLE(value, this.#at);
+  }
+
   /** Leaves room for the length of what is written next; gives where that is. */
   fork(): number {
     this.#assertRoom(1);
