@@ -1,11 +1,12 @@
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { freePorts } from "@depute/example-sentiment/ports";
 import { afterEach, describe, expect, test } from "vitest";
+import { findRedis } from "./redis.ts";
 
 const here = (file: string) => JSON.stringify(new URL(file, import.meta.url).href);
 const MAIN = new URL("main.ts", import.meta.url).pathname;
@@ -79,14 +80,23 @@ test("a process that nobody supervises lives on without its starter", async () =
   expect(await once(child, "exit")).toEqual([0, null]);
 }, 30_000);
 
-const hasRedis = spawnSync("redis-server", ["--version"]).status === 0;
-test.runIf(hasRedis)(
+test.runIf(findRedis())(
   "all of a cluster end with its supervisor, Redis too",
   async () => {
     folder = mkdtempSync(join(tmpdir(), "depute-cli-"));
     const names = ["GATEWAY", "REGISTRY", "TASKS", "TOKENS", "VERIFIER"];
-    const ports = await freePorts(names.length);
-    const env = Object.fromEntries(names.map((name, n) => [`DEPUTE_${name}_PORT`, String(ports[n])]));
+    const reserved = await Promise.all(
+      names.map(async (name) => {
+        const server = createServer().listen(0, "127.0.0.1");
+        await once(server, "listening");
+        return { name, server };
+      }),
+    );
+    const env: Record<string, string> = {};
+    for (const { name, server } of reserved) {
+      env[`DEPUTE_${name}_PORT`] = String((server.address() as AddressInfo).port);
+      server.close();
+    }
     const more = { DEPUTE_DATA_DIR: folder, DEPUTE_REDIS_URL: "", DEPUTE_LOG_LEVEL: "info" };
     const { child, logged } = await run([MAIN, "cluster"], { ...env, ...more });
     child.kill("SIGKILL");
