@@ -8,6 +8,7 @@ import { agentsWithWork, heldBy } from "../store/queue-rows.ts";
 import { readTask } from "../store/task-rows.ts";
 import type { Endpoints } from "./agents.ts";
 import { type Push, pause, workAt } from "./push-work.ts";
+import { UNREACHABLE } from "./rules/refusal.ts";
 import { ownWorkerCalls } from "./worker-calls.ts";
 
 /** Agents whose work is noticed at once; what is more is found by the next look. */
@@ -181,7 +182,9 @@ export class Dispatcher {
           } catch (thrown) {
             if (thrown instanceof WorkFailure) {
               const { reason, message } = thrown;
-              log.info({ agentId, task: task.id, reason, why: message }, "work at an endpoint failed");
+              // What an endpoint itself says of the work is for the delegator alone.
+              const why = reason === UNREACHABLE.reason ? { why: message } : {};
+              log.info({ agentId, task: task.id, reason, ...why }, "work at an endpoint failed");
             }
             throw thrown;
           }
