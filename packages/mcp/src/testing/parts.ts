@@ -7,7 +7,7 @@ import {
 import { systemClock } from "@depute/core";
 import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
 import { Server } from "@modelcontextprotocol/server";
-import type { Authoriser, Presented } from "../authoriser.ts";
+import type { Authoriser, Grants, Presented } from "../authoriser.ts";
 import { downstream } from "../downstream.ts";
 import { once, type Presentation } from "../presentation.ts";
 import { McpProxy } from "../proxy.ts";
@@ -50,11 +50,11 @@ export class FakeAuthoriser implements Authoriser {
     this.settled.push(`${reservationId} is released`);
   }
 
-  async grants(token: string) {
+  async grants(token: string): Promise<Grants> {
     const capabilities = token
       .split("_")
       .map((resource) => ({ namespace: "data", action: "query", resource }));
-    return { ok: true, capabilities } as const;
+    return { ok: true, capabilities };
   }
 
   async mayUse() {
