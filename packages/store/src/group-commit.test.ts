@@ -1,6 +1,7 @@
 import { ErrorReason } from "@depute/core";
 import { describe, expect, test, vi } from "vitest";
 import { GroupCommit, type WriteConnection } from "./group-commit.ts";
+import type { WriteTx } from "./store.ts";
 
 /** A connection that only notes what it is told; `failing` maps a step to its error. */
 function fakeConnection(failing: Record<string, Error> = {}) {
@@ -100,6 +101,89 @@ test("who was told of a success is told when the commit undoes it", async () => 
   failing.commit = new Error("disk");
   await Promise.allSettled([write("b"), write("c")]);
   expect(told).toEqual(["a", "b", "c", "not b", "not c"]);
+});
+
+describe("functions that may be run again", () => {
+  const REPEATABLE = { isRepeatable: true };
+
+  test("share a savepoint, in the order of the calls with others", async () => {
+    const { connection, steps } = fakeConnection();
+    const writes = groupCommit(connection);
+    const write = (name: string, options = {}) => writes.write((tx) => tx.run(name), options);
+    await Promise.all([write("a", REPEATABLE), write("b", REPEATABLE), write("c"), write("d", REPEATABLE)]);
+    expect(steps).toEqual([
+      ...["begin", "savepoint", "a", "b", "release"],
+      ...["savepoint", "c", "release"],
+      ...["savepoint", "d", "release", "commit"],
+    ]);
+  });
+
+  test("stay as they are when one of them refuses before it has changed anything", async () => {
+    const { connection, steps } = fakeConnection();
+    const writes = groupCommit(connection);
+    const write = (name: string) => writes.write((tx) => tx.run(name), REPEATABLE);
+    const refusing = () =>
+      writes.write(async (tx) => {
+        await tx.get("SELECT 1");
+        throw new Error("no");
+      }, REPEATABLE);
+    const outcomes = await Promise.allSettled([write("a"), refusing(), write("b")]);
+    expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(steps).toEqual(["begin", "savepoint", "a", "b", "release", "commit"]);
+  });
+
+  test.each([
+    ["a statement that changes rows", (tx: WriteTx) => tx.run("half")],
+    ["one that returns what it changed", (tx: WriteTx) => tx.get("UPDATE half RETURNING 1")],
+  ])("are run again one by one when one of them throws after %s", async (_name, change) => {
+    const { connection, steps } = fakeConnection();
+    const writes = groupCommit(connection);
+    const told: string[] = [];
+    const write = (name: string) =>
+      writes.write(async (tx) => {
+        tx.afterRun(
+          () => told.push(name),
+          () => told.push(`not ${name}`),
+        );
+        tx.afterCommit(() => told.push(`durable ${name}`));
+        await tx.run(name);
+        return name;
+      }, REPEATABLE);
+    let runs = 0;
+    const throwing = () =>
+      writes.write(async (tx) => {
+        runs++;
+        await change(tx);
+        throw new Error("no");
+      }, REPEATABLE);
+    const [first, second, third] = await Promise.allSettled([write("a"), throwing(), write("b")]);
+    expect([first, third].map((outcome) => outcome.status === "fulfilled" && outcome.value)).toEqual([
+      "a",
+      "b",
+    ]);
+    expect(second).toMatchObject({ status: "rejected", reason: { message: "no" } });
+    expect(steps.filter((step) => step !== "half")).toEqual([
+      ...["begin", "savepoint", "a", "back"],
+      ...["savepoint", "a", "release", "savepoint", "back"],
+      ...["savepoint", "b", "release", "commit"],
+    ]);
+    expect(runs).toBe(2);
+    expect(told).toEqual(["a", "not a", "a", "b", "durable a", "durable b"]);
+  });
+
+  test("are told of a commit that fails, as others are", async () => {
+    const { connection } = fakeConnection({ commit: new Error("disk") });
+    const writes = groupCommit(connection);
+    const told: string[] = [];
+    const writing = writes.write(async (tx) => {
+      tx.afterRun(
+        () => told.push("a"),
+        () => told.push("not a"),
+      );
+    }, REPEATABLE);
+    await expect(writing).rejects.toThrow("disk");
+    expect(told).toEqual(["a", "not a"]);
+  });
 });
 
 test("a batch ends at its bound", async () => {

@@ -1,6 +1,8 @@
 import { DeputeError, ErrorReason, systemTimers, type Timers } from "@depute/core";
+import { Batch, type Job, type Ran } from "./batch.ts";
 import { Lane } from "./lane.ts";
-import { capture, type Executor, runWithin, Transaction } from "./transaction.ts";
+import type { WriteOptions } from "./store.ts";
+import { capture, type Executor, type Transaction } from "./transaction.ts";
 
 /** The one connection that writes. */
 export interface WriteConnection extends Executor {
@@ -31,25 +33,10 @@ export interface GroupCommitOptions {
   readonly timers?: Timers | undefined;
 }
 
-interface Job {
-  readonly fn: (tx: Transaction) => Promise<unknown>;
-  readonly resolve: (value: unknown) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/** A function that has run: what to do once its fate is known to be durable. */
-interface Ran {
-  readonly job: Job;
-  readonly settle: () => void;
-  readonly hooks: readonly (() => void)[];
-  readonly undoHooks: readonly (() => void)[];
-}
-
 /**
  * Writes that are made durable together.
  *
- * Functions run one after the other in one database transaction, each from a savepoint of its own, so that one which throws
- * takes only its own changes back. Nobody is answered before the one commit, which costs a flush to disk however many
+ * Functions run one after the other in one database transaction ({@link Batch}). Nobody is answered before the one commit, which costs a flush to disk however many
  * share it; not even who failed, since an earlier function's changes, still undone by a failing commit, may be why.
  *
  * While one batch is flushed the next one runs. A flush that fails is the end: nobody knows what of it is on disk, so
@@ -73,10 +60,13 @@ export class GroupCommit {
     });
   }
 
-  async write<T>(fn: (tx: Transaction) => Promise<T>): Promise<T> {
+  async write<T>(
+    fn: (tx: Transaction) => Promise<T>,
+    { isRepeatable = false }: WriteOptions = {},
+  ): Promise<T> {
     const captured = capture(fn);
     return new Promise<T>((resolve, reject) => {
-      this.#lane.push({ fn: captured, resolve: resolve as (value: unknown) => void, reject });
+      this.#lane.push({ fn: captured, isRepeatable, resolve: resolve as (value: unknown) => void, reject });
     });
   }
 
@@ -91,25 +81,28 @@ export class GroupCommit {
   }
 
   async #commitSome(next: () => Job | undefined): Promise<void> {
-    const { connection, maxBatch } = this.#options;
+    const { connection, maxBatch, transactionLimitMs } = this.#options;
     const taken: Job[] = [];
-    const ran: Ran[] = [];
+    const call = (hook: () => void) => this.#call(hook);
+    const batch = new Batch({ connection, transactionLimitMs, timers: this.#timers, call });
     try {
       if (this.#broken !== undefined) throw this.#broken;
       await connection.begin();
       for (let job = next(); job !== undefined; job = taken.length < maxBatch ? next() : undefined) {
         taken.push(job);
-        ran.push(await this.#run(job));
+        await batch.run(job);
       }
+      await batch.end();
       await connection.commit();
     } catch (error) {
       if (connection.isInTransaction) await connection.rollback().catch(this.#report("rolling back failed"));
-      this.#undo(ran);
+      this.#undo(batch.ran);
       // Even if it could not begin, or it would be tried for ever.
       if (taken.length === 0) taken.push(...some(next, maxBatch));
       for (const job of taken) job.reject(error);
       return;
     }
+    const { ran } = batch;
     if (this.#options.flush === undefined) return this.#settle(ran);
     const before = this.#flushing;
     const flushing = this.#flush(ran, before);
@@ -151,23 +144,6 @@ export class GroupCommit {
     for (const { settle, hooks } of ran) {
       for (const hook of hooks) this.#call(hook);
       settle();
-    }
-  }
-
-  /** Throws only when the connection fails, and with it the batch. */
-  async #run(job: Job): Promise<Ran> {
-    const { connection, transactionLimitMs } = this.#options;
-    await connection.savepoint();
-    const tx = new Transaction(connection);
-    try {
-      const value = await runWithin(job.fn, tx, transactionLimitMs, this.#timers);
-      await connection.release();
-      for (const hook of tx.ownHooks) this.#call(hook);
-      return { job, settle: () => job.resolve(value), hooks: tx.hooks, undoHooks: tx.undoHooks };
-    } catch (error) {
-      if (!connection.isInTransaction) throw error;
-      await connection.rollbackToSavepoint();
-      return { job, settle: () => job.reject(error), hooks: [], undoHooks: [] };
     }
   }
 

@@ -2,4 +2,4 @@ export { ConstraintError, type ConstraintKind, isUniqueViolation } from "./error
 export { type Migration, MigrationError } from "./migrations.ts";
 export { openStore, type StoreLocation, type StoreOptions, type StoreSettings } from "./open.ts";
 export { ReadCache } from "./read-cache.ts";
-export type { Dialect, ReadTx, SqlValue, Store, WriteTx } from "./store.ts";
+export type { Dialect, ReadTx, SqlValue, Store, WriteOptions, WriteTx } from "./store.ts";

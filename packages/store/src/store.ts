@@ -36,6 +36,15 @@ export interface WriteTx extends ReadTx {
   afterCommit(hook: () => void): void;
 }
 
+export interface WriteOptions {
+  /**
+   * Whether the function may be run again: it does nothing but to change rows, to note what it found, and to leave hooks.
+   * The changes of its first run are undone then, and its `undone` hooks have been called. Such functions cost less
+   * together.
+   */
+  readonly isRepeatable?: boolean;
+}
+
 /**
  * SQL behind one interface, so that SQLite can be exchanged for Postgres: statements keep to what both understand.
  *
@@ -52,7 +61,7 @@ export interface Store {
    *
    * @throws DeputeError LIMIT_EXCEEDED when too many wait, SHUTTING_DOWN after `close`.
    */
-  write<T>(fn: (tx: WriteTx) => Promise<T>): Promise<T>;
+  write<T>(fn: (tx: WriteTx) => Promise<T>, options?: WriteOptions): Promise<T>;
   /** Finishes what waits, then closes the file. Idempotent. */
   close(): Promise<void>;
 }

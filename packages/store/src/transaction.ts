@@ -19,6 +19,7 @@ export class Transaction implements WriteTx {
   readonly #ownHooks: (() => void)[] = [];
   readonly #undoHooks: (() => void)[] = [];
   #over = false;
+  #hasChanged = false;
 
   constructor(executor: Executor) {
     this.#executor = executor;
@@ -30,6 +31,11 @@ export class Transaction implements WriteTx {
 
   get isOver(): boolean {
     return this.#over;
+  }
+
+  /** Whether there is anything to undo. */
+  get hasChanged(): boolean {
+    return this.#hasChanged;
   }
 
   /** What is to be called once the changes are durable. */
@@ -52,14 +58,17 @@ export class Transaction implements WriteTx {
   }
 
   async all<T>(sql: string, params: readonly SqlValue[] = []): Promise<T[]> {
+    this.#note(sql);
     return this.#use().all<T>(sql, params);
   }
 
   async get<T>(sql: string, params: readonly SqlValue[] = []): Promise<T | undefined> {
+    this.#note(sql);
     return this.#use().get<T>(sql, params);
   }
 
   async run(sql: string, params: readonly SqlValue[] = []): Promise<{ changes: number }> {
+    this.#hasChanged = true;
     return this.#use().run(sql, params);
   }
 
@@ -72,6 +81,11 @@ export class Transaction implements WriteTx {
     this.#use();
     this.#ownHooks.push(hook);
     if (undone !== undefined) this.#undoHooks.push(undone);
+  }
+
+  /** What returns rows may change them, too. */
+  #note(sql: string): void {
+    if (!sql.startsWith("SELECT")) this.#hasChanged = true;
   }
 
   #use(): Executor {

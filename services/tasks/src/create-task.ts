@@ -118,7 +118,10 @@ export async function createTask(
   admitted: Admitted,
   rights: CreateRights,
 ): Promise<Created> {
-  return engine.store.write((tx) => createTaskWithin(tx, engine, request, admitted, rights));
+  // Contexts may be kept in memory, which is not rolled back.
+  const isRepeatable = !carriesContexts(request.draft);
+  const fn = (tx: WriteTx) => createTaskWithin(tx, engine, request, admitted, rights);
+  return engine.store.write(fn, { isRepeatable });
 }
 
 /** As {@link createTask}, within a transaction. */
@@ -163,13 +166,16 @@ export async function createTaskWithin(
   await engine.tell(tx, { before: undefined, after: record, events });
   engine.announce(tx, record);
   if (stream !== undefined) {
-    const carriesContexts = draft.contextIds.length + draft.contexts.length > 0;
-    const work = carriesContexts
+    const work = carriesContexts(draft)
       ? await assignmentOf(tx, record, rights.contextMemory, nowMs)
       : assignment(record, { input, workerToken });
     tx.afterCommit(() => stream.deliver([work]));
   }
   return { taskId, isNew: true, task: input === undefined ? record.task : { ...record.task, input } };
+}
+
+function carriesContexts({ contextIds, contexts }: TaskDraft): boolean {
+  return contextIds.length + contexts.length > 0;
 }
 
 /** A new task that goes to a worker at once. */

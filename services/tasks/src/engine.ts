@@ -3,7 +3,7 @@ import type { Bus } from "@depute/bus";
 import { TaskCancelledSchema, type TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { type Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Clock, Timers } from "@depute/core";
-import type { ReadTx, Store, WriteTx } from "@depute/store";
+import type { ReadTx, Store, WriteOptions, WriteTx } from "@depute/store";
 import { RecordCache } from "./record-cache.ts";
 import { type Advance, advance, advanceByTime } from "./rules/advance.ts";
 import { nextDeadline } from "./rules/limits.ts";
@@ -163,10 +163,11 @@ export class Engine {
   /**
    * Changes a task. The time limits that have passed are applied first, so `decide` sees what is true at this moment.
    *
+   * @param options what `decide` does decides whether it may be run again; everything else here may
    * @throws DeputeError TASK_NOT_FOUND, and what `decide` throws; nothing is stored then
    */
-  async change(taskId: string, decide: Decide): Promise<TaskRecord> {
-    return this.store.write((tx) => this.changeWithin(tx, taskId, decide));
+  async change(taskId: string, decide: Decide, options?: WriteOptions): Promise<TaskRecord> {
+    return this.store.write((tx) => this.changeWithin(tx, taskId, decide), options);
   }
 
   /** As `change`, within a transaction. */

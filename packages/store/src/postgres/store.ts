@@ -87,7 +87,7 @@ export async function openPostgres(
   };
   return {
     read: (fn) => reader.read(fn),
-    write: (fn) => writer.write(fn),
+    write: (fn, options) => writer.write(fn, options),
     close: () => {
       closed ??= close();
       return closed;

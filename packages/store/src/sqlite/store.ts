@@ -68,7 +68,7 @@ export async function openSqliteFile(
     };
     return {
       read: (fn) => reader.read(fn),
-      write: (fn) => writer.write(fn),
+      write: (fn, options) => writer.write(fn, options),
       close: () => {
         closed ??= close();
         return closed;
@@ -92,7 +92,7 @@ export async function openSqliteMemory(
   let closed: Promise<void> | undefined;
   return {
     read: (fn) => writer.write((tx) => fn(readOnly(tx, connection))),
-    write: (fn) => writer.write(fn),
+    write: (fn, options) => writer.write(fn, options),
     close: () => {
       closed ??= writer.close().then(() => connection.close());
       return closed;

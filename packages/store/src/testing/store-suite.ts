@@ -1,10 +1,11 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { ErrorReason, ManualClock } from "@depute/core";
+import fc from "fast-check";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { ConstraintError, isUniqueViolation } from "../errors.ts";
 import type { Migration } from "../migrations.ts";
 import type { StoreSettings } from "../open.ts";
-import type { SqlValue, Store } from "../store.ts";
+import type { SqlValue, Store, WriteTx } from "../store.ts";
 
 /** Opens an empty store, new at each call. */
 export type OpenForTests = (settings: StoreSettings) => Promise<Store>;
@@ -196,6 +197,38 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
         ),
       );
       expect(counts).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
+    });
+
+    test("that may be run again is as any other, whichever of them throw and when", async () => {
+      const outcome = fc.constantFrom("succeeds", "refuses", "throws after a change", "is of another kind");
+      const store = await open();
+      await fc.assert(
+        fc.asyncProperty(fc.array(outcome, { minLength: 1, maxLength: 12 }), async (outcomes) => {
+          await store.write((tx) => tx.run("DELETE FROM item"));
+          const results = await Promise.allSettled(
+            outcomes.map((kind, id) => {
+              const isRepeatable = kind !== "is of another kind";
+              const fn = async (tx: WriteTx) => {
+                const before = await tx.all<{ id: number }>("SELECT id FROM item ORDER BY id");
+                if (kind === "refuses") throw new Error("no");
+                await tx.run(PUT, [id, `item ${id}`]);
+                if (kind === "throws after a change") throw new Error("no");
+                return before.map((row) => row.id);
+              };
+              return store.write(fn, { isRepeatable });
+            }),
+          );
+          const kept = outcomes.flatMap((kind, id) =>
+            kind === "succeeds" || kind === "is of another kind" ? [id] : [],
+          );
+          expect(results.flatMap((one, id) => (one.status === "fulfilled" ? [id] : []))).toEqual(kept);
+          // Each saw what those before it had changed.
+          for (const id of kept) {
+            expect(results[id]).toMatchObject({ value: kept.filter((other) => other < id) });
+          }
+          expect(await ids(store)).toEqual(kept);
+        }),
+      );
     });
 
     test("rolls back only the function that throws, and passes its error on", async () => {

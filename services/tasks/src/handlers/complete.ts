@@ -19,6 +19,7 @@ import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { reasonOf } from "@depute/service";
 import type { WriteTx } from "@depute/store";
 import { schemaViolations } from "../admission.ts";
+import type { Decide } from "../engine.ts";
 import { advance, type Step } from "../rules/advance.ts";
 import { failureOf, overspent } from "../rules/apply-event.ts";
 import { isSettledBy, requireLease } from "../rules/lease.ts";
@@ -74,7 +75,7 @@ export async function completeAssignment(
         : ({ by: "worker", settles: "complete", payload: { case: "failed", value: fault } } as const);
     let input: Value | undefined;
     let isRepeated = false;
-    const { task } = await tasks.engine.change(lease.taskId, async (before, nowMs, tx) => {
+    const decide: Decide = async (before, nowMs, tx) => {
       isRepeated = isSettledBy(before, lease, "complete");
       if (isRepeated) return { record: before, events: [] };
       requireLease(before, lease);
@@ -82,7 +83,8 @@ export async function completeAssignment(
       const over = await noteUsage(tx, before.task, request.usage);
       if (over !== undefined) return advance(before, { ...step, payload: overspent(over) }, nowMs);
       return advance(before, await holdForReview(tx, before.task, step), nowMs);
-    });
+    };
+    const { task } = await tasks.engine.change(lease.taskId, decide, { isRepeatable: true });
     if (!isRepeated) return input === undefined ? task : { ...task, input };
   }
   return readWhole(tasks, lease.taskId);

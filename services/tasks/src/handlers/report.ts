@@ -4,6 +4,7 @@ import { TaskProgressSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Lease, WorkerDirective } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
+import type { Decide } from "../engine.ts";
 import { advance, extendLease } from "../rules/advance.ts";
 import type { TaskPayload } from "../rules/apply-event.ts";
 import { directiveOf } from "../rules/directive.ts";
@@ -41,7 +42,7 @@ export async function report(
   const key = { taskId: lease.taskId, epoch: Number(lease.epoch), requestId };
   const digest = requestId === "" ? "" : digestOf(payload);
   let sequence = 0n;
-  const record = await engine.change(lease.taskId, async (before, nowMs, tx) => {
+  const decide: Decide = async (before, nowMs, tx) => {
     requireDelegate(viewer, before);
     requireLease(before, lease);
     const known = requestId === "" ? undefined : await findReport(tx, key);
@@ -55,7 +56,8 @@ export async function report(
     sequence = record.task.lastSequence;
     if (requestId !== "") await insertReport(tx, key, digest, sequence);
     return { record: extendLease(record, nowMs), events };
-  });
+  };
+  const record = await engine.change(lease.taskId, decide, { isRepeatable: true });
   return { sequence, directive: directiveOf(record, lease).directive };
 }
 
