@@ -48,6 +48,7 @@ export async function sendStream(
         ? encodeEnvelope(compressedFlag, await packing.compress(bytes))
         : encodeEnvelope(0, bytes);
       if (isGone(stream)) break;
+      cork(stream);
       if (!stream.write(frame)) await drained(stream);
     }
     replace(head.header, response.header);
@@ -57,6 +58,17 @@ export async function sendStream(
   }
   begin();
   return toNodeHeaders(head.trailer);
+}
+
+/** Has what is written before the event loop goes on leave together. */
+function cork(stream: ServerHttp2Stream): void {
+  if (stream.writableCorked > 0) return;
+  stream.cork();
+  process.nextTick(uncork, stream);
+}
+
+function uncork(stream: ServerHttp2Stream): void {
+  stream.uncork();
 }
 
 function isGone(stream: ServerHttp2Stream): boolean {
