@@ -129,3 +129,25 @@ test("work that is called off hears of it at once, though it was short until the
   // Far sooner than the first heartbeat that would keep the lease, after 10 seconds.
   expect(await stopped.promise).toMatchObject({ message: "the task was called off" });
 });
+
+test("a worker that stops amid a burst of work leaves none of it hanging", async () => {
+  startCounted(double, 100);
+  const ids: string[] = [];
+  let stopped: Promise<void> | undefined;
+  const lane = async () => {
+    while (ids.length < 300) {
+      ids.push(await ask(ids.length));
+      if (ids.length > 100) stopped ??= worker?.stop();
+    }
+  };
+  await Promise.all(Array.from({ length: 24 }, lane));
+  await stopped;
+  const tasks = await Promise.all(ids.map(taskOf));
+  const left = tasks.filter((task) => task?.status !== TaskStatus.COMPLETED);
+  expect(left.map((task) => [task?.status, task?.attempt])).toEqual(left.map(() => [TaskStatus.PENDING, 0]));
+  startCounted(double, 100);
+  const after = await Promise.all(ids.map(ended));
+  expect(after.map((task) => [task?.status, task?.attempt])).toEqual(
+    ids.map(() => [TaskStatus.COMPLETED, 1]),
+  );
+});

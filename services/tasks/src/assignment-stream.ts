@@ -16,6 +16,7 @@ export class AssignmentStream {
   readonly #onClose: () => void;
   #ready: Assignment[] = [];
   #isClosed = false;
+  #isFinishing = false;
   #wake = () => {};
 
   constructor(worker: WorkerStream, engine: Engine, onClose: () => void) {
@@ -36,11 +37,19 @@ export class AssignmentStream {
     return { next: () => this.#next() };
   }
 
+  /** Ends the stream once what was handed out to it is sent. */
+  finish(): void {
+    if (this.#isClosed || this.#isFinishing) return;
+    this.#isFinishing = true;
+    this.#onClose();
+    this.#wake();
+  }
+
   /** Ends the stream. What was handed out and not sent waits again, and costs no attempt. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#onClose();
+    if (!this.#isFinishing) this.#onClose();
     this.#giveBack();
     this.#wake();
   }
@@ -50,6 +59,7 @@ export class AssignmentStream {
       if (this.#isClosed) return { done: true, value: undefined };
       const value = this.#ready.shift();
       if (value !== undefined) return { done: false, value };
+      if (this.#isFinishing) return { done: true, value: undefined };
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });

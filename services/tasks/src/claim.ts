@@ -30,6 +30,8 @@ import { readCheckpoint, readProvidedInputs } from "./store/work-rows.ts";
 export interface WorkerStream extends QueueFilter {
   /** Tells streams apart, each by an id of its own, and the polls of one worker from others'. */
   readonly holder: string;
+  /** The name that the worker gives the stream; absent for none. */
+  readonly streamId?: string;
   /** The name that the worker gives itself. */
   readonly worker: string;
   /** Leases that it may hold at once. */

@@ -93,6 +93,13 @@ export class Dispatcher {
     return undefined;
   }
 
+  /** Ends an agent's streams of this name, once what was handed out to them is sent. */
+  end(agentId: string, streamId: string): void {
+    for (const stream of [...(this.#delegates.get(agentId)?.streams ?? [])]) {
+      if (stream.worker.streamId === streamId) stream.finish();
+    }
+  }
+
   /** Forgets all streams. */
   close(): void {
     for (const { cancelPoll } of this.#delegates.values()) cancelPoll();

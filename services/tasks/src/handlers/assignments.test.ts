@@ -100,6 +100,45 @@ describe("a worker's stream", () => {
     expect((await worker({ capabilityIds: ["whisper", "shout"] }).next()).lease?.taskId).toBe(shout);
   });
 
+  test("that is ended in order loses nothing of what is handed out meanwhile", async () => {
+    const request = { agentId: "bob", capacity: 100, begin: true, streamId: "mine" };
+    const got = collect(platform.workers.watchAssignments(request, as(BOB)));
+    const first = await task();
+    const creating = Array.from({ length: 60 }, () => task());
+    await Promise.all(creating.slice(0, 20));
+    await platform.workers.endAssignments({ agentId: "bob", streamId: "mine" }, as(BOB));
+    const received = (await got).map(({ assignment }) => assignment?.lease?.taskId);
+    const ids = [first, ...(await Promise.all(creating))];
+    expect(received).toContain(first);
+    await vi.waitFor(async () => {
+      const { tasks } = await platform.tasks.listTasks({ pageSize: 100 }, as(ALICE));
+      const waiting = tasks.filter(({ status }) => status === TaskStatus.PENDING).map(({ id }) => id);
+      expect([...received, ...waiting].toSorted()).toEqual(ids.toSorted());
+      // What was given back cost no attempt.
+      const attempts = tasks.map(
+        ({ status, attempt }) => attempt === (status === TaskStatus.PENDING ? 0 : 1),
+      );
+      expect(attempts).not.toContain(false);
+    });
+  });
+
+  test("is ended by its name alone, by its own agent alone, and as often as one likes", async () => {
+    const request = { agentId: "bob", capacity: 1, streamId: "mine" };
+    const got = collect(platform.workers.watchAssignments(request, as(BOB)));
+    const end = (streamId: string, caller = BOB) =>
+      platform.workers.endAssignments({ agentId: "bob", streamId }, as(caller));
+    expect(await refusal(end("mine", ALICE))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
+    await end("another");
+    const taskId = await task();
+    await vi.waitFor(async () => {
+      const name = { case: "id", value: taskId } as const;
+      expect((await platform.tasks.getTask({ name }, as(ALICE))).task?.status).toBe(TaskStatus.ACCEPTED);
+    });
+    await end("mine");
+    await end("mine");
+    expect((await got).map(({ assignment }) => assignment?.lease?.taskId)).toEqual([taskId]);
+  });
+
   test("may end and the lease goes on, also over another connection", async () => {
     const taskId = await task();
     const { next, stop } = worker();

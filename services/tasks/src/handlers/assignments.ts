@@ -21,7 +21,7 @@ export async function* watchAssignments(
   context: HandlerContext,
 ): AsyncGenerator<{ assignment: Assignment } | { heartbeat: object }, void, undefined> {
   const { dispatcher, stopping, streamHeartbeatMs, timers } = tasks;
-  const { agentId, worker, capacity, capabilityIds, begin } = request;
+  const { agentId, worker, capacity, capabilityIds, begin, streamId } = request;
   await requireWorkerOf(tasks, agentId, context);
   const link = linkSignals(context.signal, stopping);
   const stream = dispatcher.open({
@@ -31,6 +31,7 @@ export async function* watchAssignments(
     capabilityIds,
     holder: newId(),
     begins: begin,
+    ...(streamId !== "" && { streamId }),
   });
   // A reader that goes away without reading on leaves this generator where it is.
   const close = () => stream.close();

@@ -13,7 +13,7 @@ import { afterFailedAttempt, afterRelease } from "../rules/retry.ts";
 import { checkValue, MAX_PARTIAL_BYTES } from "../rules/values.ts";
 import { requireDelegate } from "../rules/visibility.ts";
 import { noteUsage } from "../spend.ts";
-import { watchAssignments } from "./assignments.ts";
+import { requireWorkerOf, watchAssignments } from "./assignments.ts";
 import { completeAssignment } from "./complete.ts";
 import { completeAssignments } from "./complete-batch.ts";
 import { callerOf, callOptions, leaseOf, peekVisible, type TasksContext } from "./context.ts";
@@ -30,6 +30,12 @@ export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerSer
   const { engine } = tasks;
   return {
     watchAssignments: (request, context) => watchAssignments(tasks, request, context),
+
+    async endAssignments({ agentId, streamId }, context) {
+      await requireWorkerOf(tasks, agentId, context);
+      tasks.dispatcher.end(agentId, streamId);
+      return {};
+    },
 
     async takeAssignments(request, context) {
       return { assignments: await takeAssignments(tasks, request, context) };
