@@ -20,8 +20,9 @@ import { createTask, inFlight, type Platform, startPlatform } from "./platform.t
 const IN_FLIGHT = 32;
 const TASKS = 5_000;
 const ROUNDS = 3;
-/** Until the compiler has seen what is hot. */
-const WARM_UP = 8_000;
+/** Until the compiler has seen what is hot; it is at it for some seconds. */
+const WARM_UP = 24_000;
+const WARM_UP_CREATES = 8_000;
 const COMMITS = 8_000;
 const COMMITS_PER_TASK = 2;
 const FINISHED = Number(process.env.DEPUTE_BENCH_TASKS ?? 100_000);
@@ -35,7 +36,7 @@ export default function benchmarks(): Benchmark[] {
     if (platform === undefined) {
       platform = await startPlatform();
       const runner = taskRunner(platform);
-      await runner.run(WARM_UP, IN_FLIGHT);
+      await runner.run(WARM_UP_CREATES, IN_FLIGHT);
       runner.close();
     }
     return platform;
@@ -112,6 +113,7 @@ async function compare(platform: Platform) {
     return (TASKS * 1000) / (performance.now() - startMs);
   };
   await inFlight(WARM_UP, IN_FLIGHT, () => a2a.send());
+  await runner.run(WARM_UP, IN_FLIGHT);
   await together.run(WARM_UP, IN_FLIGHT);
   const rates = { oneByOne: 0, together: 0, a2a: 0 };
   for (let round = 0; round < ROUNDS; round++) {
@@ -149,7 +151,7 @@ async function commitRate(): Promise<number> {
 async function createUs(platform: Platform): Promise<number> {
   const ids: string[] = [];
   const create = async () => ids.push(await createTask(platform));
-  await inFlight(WARM_UP, IN_FLIGHT, create);
+  await inFlight(WARM_UP_CREATES, IN_FLIGHT, create);
   const startMs = performance.now();
   await inFlight(CREATES, IN_FLIGHT, create);
   const us = ((performance.now() - startMs) * 1000) / CREATES;
