@@ -65,7 +65,12 @@ for (;;) {
   const request = { agentId: AGENT, worker: "one", capacity: 4, wait: "5s" };
   const { assignments = [] } = await call(url, "tasks.v1.WorkerService/TakeAssignments", request);
   for (const { lease, task } of assignments) {
-    await call(url, "tasks.v1.WorkerService/StartAssignment", { lease });
-    await work(lease, task.input.text);
+    try {
+      await call(url, "tasks.v1.WorkerService/StartAssignment", { lease });
+      await work(lease, task.input.text);
+    } catch (error) {
+      // The buyer may have called it off meanwhile.
+      if (!String(error).includes("LEASE_LOST")) throw error;
+    }
   }
 }
