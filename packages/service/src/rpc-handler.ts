@@ -12,6 +12,7 @@ import {
 } from "@connectrpc/connect-node";
 import { withFieldLimit } from "./field-limit/with-field-limit.ts";
 import type { HttpRequest, HttpResponse } from "./http-routes.ts";
+import { JSON_OPTIONS } from "./json-options.ts";
 import type { Logger } from "./log.ts";
 import { type ReasonedHandler, withReasons } from "./protocol-errors.ts";
 
@@ -54,6 +55,7 @@ export function createHandlers(options: RpcHandlerOptions): Map<string, Reasoned
     readMaxBytes: options.maxRequestBytes,
     acceptCompression: [compressionGzip],
     compressMinBytes: COMPRESS_MIN_BYTES,
+    jsonOptions: JSON_OPTIONS,
   });
   options.routes(router);
   const handlers = new Map<string, ReasonedHandler>();
