@@ -1,12 +1,27 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, test } from "vitest";
 import { findRedis } from "./redis.ts";
+
+/** A port below those that the system gives to whoever asks for any: nobody takes it in between. */
+async function freePort(): Promise<number> {
+  for (;;) {
+    const port = 10_000 + Math.floor(Math.random() * 20_000);
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once("error", () => resolve(false));
+      server.listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (!isFree) continue;
+    await once(server.close(), "close");
+    return port;
+  }
+}
 
 const here = (file: string) => JSON.stringify(new URL(file, import.meta.url).href);
 const MAIN = new URL("main.ts", import.meta.url).pathname;
@@ -85,18 +100,8 @@ test.runIf(findRedis())(
   async () => {
     folder = mkdtempSync(join(tmpdir(), "depute-cli-"));
     const names = ["GATEWAY", "REGISTRY", "TASKS", "TOKENS", "VERIFIER"];
-    const reserved = await Promise.all(
-      names.map(async (name) => {
-        const server = createServer().listen(0, "127.0.0.1");
-        await once(server, "listening");
-        return { name, server };
-      }),
-    );
     const env: Record<string, string> = {};
-    for (const { name, server } of reserved) {
-      env[`DEPUTE_${name}_PORT`] = String((server.address() as AddressInfo).port);
-      server.close();
-    }
+    for (const name of names) env[`DEPUTE_${name}_PORT`] = String(await freePort());
     const more = { DEPUTE_DATA_DIR: folder, DEPUTE_REDIS_URL: "", DEPUTE_LOG_LEVEL: "info" };
     const { child, logged } = await run([MAIN, "cluster"], { ...env, ...more });
     child.kill("SIGKILL");
