@@ -16,7 +16,6 @@ export { type Credentials, parseCredentials, readCredentials } from "./credentia
 export { createDirectTransport, type DirectTransportOptions } from "./direct-transport.ts";
 export { fromConnectError, reasonOf, toConnectError, toStatus, toWire } from "./errors-on-wire.ts";
 export { createFastPath, type StreamHandler } from "./fast/fast-path.ts";
-export { encode } from "./fast/quick-encode.ts";
 export { countJsonValues } from "./field-limit/count-fields.ts";
 export { DEFAULT_BATCH, type FollowOptions, follow } from "./follow.ts";
 export {

@@ -1,6 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
+import { encode } from "@depute/core/encode";
 import type { Call } from "./call.ts";
-import { encode } from "./quick-encode.ts";
 
 /** A message that a call is answered with, in the form that its protocol asks for. */
 export function write({ method, protocol }: Call, message: Message): Uint8Array {

@@ -1,6 +1,6 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { type TaskEvent, TaskEventSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import { encode } from "@depute/service";
+import { encode } from "@depute/core/encode";
 import type { ReadTx, WriteTx } from "@depute/store";
 
 /** Appends events to logs, in their order. */

@@ -1,7 +1,7 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { type Task, TaskSchema, type TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { fromTimestamp } from "@depute/core";
-import { encode } from "@depute/service";
+import { encode } from "@depute/core/encode";
 import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
 import { nextDeadline } from "../rules/limits.ts";
 import type { Settlement, TaskRecord } from "../rules/record.ts";

@@ -28,7 +28,10 @@ export function encodeQuickly(desc: DescMessage, message: Message): Uint8Array<A
   }
 }
 
-/** A message in protobuf's binary form, quickly where it is one of the usual kind. */
+/**
+ * A message in protobuf's binary form, quickly where it is one of the usual kind. It stands at an address of its own,
+ * `@depute/core/encode`, because it writes by Node's Buffer and the rest of the package runs in a browser as well.
+ */
 export function encode<Desc extends DescMessage>(
   desc: Desc,
   message: MessageShape<Desc>,

@@ -4,10 +4,10 @@ import { AgentManifestSchema } from "@depute/contracts/cap/v1/manifest_pb";
 import { TaskOutputSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { VerifyTokenResponseSchema } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { HolderProofSchema } from "@depute/contracts/depute/tokens/v1/verification_pb";
-import { messagesOf, ownContracts } from "@depute/core/testing";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { encodeQuickly } from "./quick-encode.ts";
+import { messagesOf, ownContracts } from "./testing/index.ts";
 
 const own = await ownContracts();
 
