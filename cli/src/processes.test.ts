@@ -1,27 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, test } from "vitest";
+import { freePorts } from "./ports.ts";
 import { findRedis } from "./redis.ts";
-
-/** A port below those that the system gives to whoever asks for any: nobody takes it in between. */
-async function freePort(): Promise<number> {
-  for (;;) {
-    const port = 10_000 + Math.floor(Math.random() * 20_000);
-    const server = createServer();
-    const isFree = await new Promise<boolean>((resolve) => {
-      server.once("error", () => resolve(false));
-      server.listen(port, "127.0.0.1", () => resolve(true));
-    });
-    if (!isFree) continue;
-    await once(server.close(), "close");
-    return port;
-  }
-}
 
 const here = (file: string) => JSON.stringify(new URL(file, import.meta.url).href);
 const MAIN = new URL("main.ts", import.meta.url).pathname;
@@ -101,7 +86,8 @@ test.runIf(findRedis())(
     folder = mkdtempSync(join(tmpdir(), "depute-cli-"));
     const names = ["GATEWAY", "REGISTRY", "TASKS", "TOKENS", "VERIFIER"];
     const env: Record<string, string> = {};
-    for (const name of names) env[`DEPUTE_${name}_PORT`] = String(await freePort());
+    for (const [i, port] of (await freePorts(names.length)).entries())
+      env[`DEPUTE_${names[i]}_PORT`] = `${port}`;
     const more = { DEPUTE_DATA_DIR: folder, DEPUTE_REDIS_URL: "", DEPUTE_LOG_LEVEL: "info" };
     const { child, logged } = await run([MAIN, "cluster"], { ...env, ...more });
     child.kill("SIGKILL");

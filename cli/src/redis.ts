@@ -1,8 +1,7 @@
 import { spawnSync } from "node:child_process";
-import { once } from "node:events";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
+import { freePorts } from "./ports.ts";
 import { type Child, startChild } from "./processes.ts";
 
 const TIED = fileURLToPath(new URL("tied.ts", import.meta.url));
@@ -14,7 +13,7 @@ export function findRedis(): boolean {
 
 /** Starts a Redis that keeps nothing, on a free port of the loopback. It only wakes: nothing is lost with it. */
 export async function startRedis(): Promise<{ url: string; child: Child }> {
-  const port = await freePort();
+  const [port = 0] = await freePorts(1);
   const args = ["--port", `${port}`, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
   const child = await startChild(
     "redis",
@@ -24,14 +23,4 @@ export async function startRedis(): Promise<{ url: string; child: Child }> {
     "Ready to accept connections",
   );
   return { url: `redis://127.0.0.1:${port}`, child };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("the system gave no port");
-  return address.port;
 }

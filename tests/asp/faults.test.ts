@@ -1,7 +1,7 @@
 import { verifyTranscript } from "@depute/asp";
+import { freePorts } from "@depute/cli/ports";
 import { SessionState } from "@depute/contracts/asp/v0/session_pb";
 import { portableEngine } from "@depute/dct";
-import { freePorts } from "@depute/example-sentiment/ports";
 import { startPlatformProcess } from "@depute/example-sentiment/processes";
 import { afterEach, expect, test } from "vitest";
 import { CleanUp, dataFolder } from "../faults/platform.ts";

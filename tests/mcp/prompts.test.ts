@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePorts } from "@depute/example-sentiment/ports";
+import { freePorts } from "@depute/cli/ports";
 import type { Client } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connect, type Grant, grant, holderFetch, refusal, textOf } from "./holder.ts";

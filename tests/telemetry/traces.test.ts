@@ -1,5 +1,5 @@
 import { redisForTests } from "@depute/bus/testing";
-import { freePorts } from "@depute/example-sentiment/ports";
+import { freePorts } from "@depute/cli/ports";
 import { startPlatformProcess } from "@depute/example-sentiment/processes";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { CleanUp, dataFolder } from "../faults/platform.ts";

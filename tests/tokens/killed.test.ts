@@ -1,7 +1,7 @@
+import { freePorts } from "@depute/cli/ports";
 import { connectTo } from "@depute/client";
 import { createProof, generateKeypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
-import { freePorts } from "@depute/example-sentiment/ports";
 import { startPlatformProcess } from "@depute/example-sentiment/processes";
 import { refusal } from "@depute/service/testing";
 import { afterEach, expect, test } from "vitest";
