@@ -7,7 +7,7 @@ import {
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { completeAssignment } from "./complete.ts";
 import { callerOf, type TasksContext } from "./context.ts";
-import { refusalStatus } from "./refusal-status.ts";
+import { outcomeOf } from "./outcome.ts";
 
 /**
  * Ends several tasks with their results, each by itself.
@@ -25,10 +25,7 @@ export async function completeAssignments(
     requests.map((request) => completeAssignment(tasks, caller, request, context, "without input")),
   );
   return ended.map((result) => {
-    const outcome: CompletionOutcome["outcome"] =
-      result.status === "fulfilled"
-        ? { case: "status", value: result.value.status }
-        : { case: "error", value: refusalStatus(result.reason) };
+    const outcome = outcomeOf(result, ({ status }) => ({ case: "status", value: status }) as const);
     return create(CompletionOutcomeSchema, { outcome });
   });
 }

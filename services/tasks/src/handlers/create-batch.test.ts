@@ -9,7 +9,7 @@ import {
 import { ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
 import { brokenRules } from "@depute/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { as, type Bench, openBench } from "../testing/bench.ts";
+import { as, type Bench, openBench, take } from "../testing/bench.ts";
 import { ALICE, BOB, CONTRACT } from "../testing/fakes.ts";
 import { HELD_TOKEN, HOLDER, presenting } from "../testing/held-token.ts";
 import { refusal } from "../testing/platform.ts";
@@ -160,7 +160,10 @@ test.each([
   expect(broken.map((rule) => pathToString(rule.field))).toContain(field);
 });
 
-test("the tasks of a batch wait for a worker as any other", async () => {
-  await batch([{ requestId: "a", draft: SHOUT }]);
-  expect((await listed()).map(({ status }) => status)).toEqual([TaskStatus.PENDING]);
+test("the tasks of a batch are taken by workers in the order of the requests, with their inputs", async () => {
+  const inputs = ["first", "second", "third"].map((word) => fromJson(ValueSchema, word));
+  await batch(inputs.map((each, i) => ({ requestId: `${i}`, draft: { ...SHOUT, input: each } })));
+  const taken = [await take(bench, "bob"), await take(bench, "bob"), await take(bench, "bob")];
+  expect(taken.map(({ task }) => task?.input)).toEqual(inputs);
+  expect(taken.map(({ task }) => task?.status)).toEqual(inputs.map(() => TaskStatus.ACCEPTED));
 });

@@ -10,8 +10,16 @@ import { invalid } from "@depute/core";
 import { resolveTarget, type Target } from "../admission.ts";
 import { type Claim, claimOf } from "./claim-of-caller.ts";
 import { type Caller, callOptions, type TasksContext } from "./context.ts";
-import { callerWithRight, type HandedOver, handOverTo, orKnown, pieceOf, rightTo } from "./create.ts";
-import { refusalStatus } from "./refusal-status.ts";
+import {
+  callerWithRight,
+  type HandedOver,
+  handOverTo,
+  orKnown,
+  type Piece,
+  pieceOf,
+  rightTo,
+} from "./create.ts";
+import { outcomeOf } from "./outcome.ts";
 
 /**
  * Hands over several pieces of work, each by itself.
@@ -50,10 +58,7 @@ export async function createTasks(
     }),
   );
   return done.map((result) => {
-    const outcome: CreationOutcome["outcome"] =
-      result.status === "fulfilled"
-        ? { case: "taskId", value: result.value.taskId }
-        : { case: "error", value: refusalStatus(result.reason) };
+    const outcome = outcomeOf(result, ({ taskId }) => ({ case: "taskId", value: taskId }) as const);
     return create(CreationOutcomeSchema, { outcome });
   });
 }
@@ -78,7 +83,7 @@ class Targets {
 
 /** A piece of work and its target, or why it has none; without a piece, the draft itself is unsound. */
 interface Aimed {
-  readonly piece: ReturnType<typeof pieceOf> | undefined;
+  readonly piece: Piece | undefined;
   readonly target?: Target;
   readonly error?: unknown;
 }
