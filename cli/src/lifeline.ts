@@ -1,6 +1,6 @@
 /**
- * Resolves when the process that started this one, with a channel to it, is gone, however it ended; never where there is no such channel.
- * To be called before anything is awaited, so that nothing is missed.
+ * Resolves when the process that started this one, with a channel to it, is gone, however it ended; never where there is
+ * no such channel. To be called before anything is awaited, so that nothing is missed.
  */
 export function parentGone(): Promise<void> {
   const { channel } = process;

@@ -15,8 +15,8 @@ export interface Child {
 }
 
 /**
- * Starts a process, and waits until it prints a line that holds `ready`. What it logs to standard error goes on to ours. By the channel
- * that it has it notices when we are gone.
+ * Starts a process, and waits until it prints a line that holds `ready`. What it logs to standard error goes on to ours. By
+ * the channel that it has it notices when we are gone.
  *
  * @throws Error when it ends before
  */

@@ -12,8 +12,8 @@ import type { Completions } from "./completions.ts";
 import type { WorkDelivery, WorkResult } from "./work.ts";
 
 /**
- * Characters of JSON that a result has at most to be small. As a message it is six times as long at worst, so that as many as one
- * call takes stay below what a body may be, 4 MiB.
+ * Characters of JSON that a result has at most to be small. As a message it is six times as long at worst, so that as many
+ * as one call takes stay below what a body may be, 4 MiB.
  */
 const SMALL = 4096;
 

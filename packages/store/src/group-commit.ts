@@ -36,8 +36,9 @@ export interface GroupCommitOptions {
 /**
  * Writes that are made durable together.
  *
- * Functions run one after the other in one database transaction ({@link Batch}). Nobody is answered before the one commit, which costs a flush to disk however many
- * share it; not even who failed, since an earlier function's changes, still undone by a failing commit, may be why.
+ * Functions run one after the other in one database transaction ({@link Batch}). Nobody is answered before the one commit,
+ * which costs a flush to disk however many share it; not even who failed, since an earlier function's changes, still undone
+ * by a failing commit, may be why.
  *
  * While one batch is flushed the next one runs. A flush that fails is the end: nobody knows what of it is on disk, so
  * nothing is written and nothing is read any more until the database is opened again.

@@ -2,8 +2,8 @@ import { Worker } from "node:worker_threads";
 import type { CheckpointAnswer, CheckpointRequest } from "./checkpoint-thread.ts";
 
 /**
- * Commits after which the log is folded into the file: some thousand pages of it, so that a page which changes often is
- * written once.
+ * Commits after which the log is folded into the file: about a thousand pages of it, so that a page which changes often is
+ * written once for all of them.
  */
 const EVERY_COMMITS = 64;
 

@@ -199,7 +199,7 @@ export function storeSuite(openStore: OpenForTests, options: StoreSuiteOptions):
       expect(counts).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
     });
 
-    test("that may be run again is as any other, whichever of them throw and when", async () => {
+    test("of functions that may be run again keeps what succeeded, and nothing of what threw", async () => {
       const outcome = fc.constantFrom("succeeds", "refuses", "throws after a change", "is of another kind");
       const store = await open();
       await fc.assert(

@@ -67,8 +67,8 @@ export async function findOffer(
 }
 
 /**
- * Versions of an offer that the viewer sees, the latest first, with sequences below `before`. How many an offer may have bounds how
- * many are looked at.
+ * Versions of an offer that the viewer sees, the latest first, with sequences below `before`. How many an offer may have
+ * bounds how many are looked at.
  */
 export async function listOfferVersions(
   tx: ReadTx,
