@@ -1,5 +1,6 @@
-import { DeputeError, ErrorReason, systemTimers, type Timers } from "@depute/core";
+import { type DeputeError, systemTimers, type Timers } from "@depute/core";
 import { Batch, type Job, type Ran } from "./batch.ts";
+import { isStoreFailure, StoreLostError, UnknownCommitError } from "./errors.ts";
 import { Lane } from "./lane.ts";
 import type { WriteOptions } from "./store.ts";
 import { capture, type Executor, type Transaction } from "./transaction.ts";
@@ -23,9 +24,11 @@ export interface GroupCommitOptions {
   readonly connection: WriteConnection;
   /**
    * Makes all that was committed durable, while the connection does other things; absent where a commit is durable by
-   * itself.
+   * itself. A rejection is the end of the store.
    */
   readonly flush?: () => Promise<void>;
+  /** Told of each failure of the store itself, a {@link StoreLostError} included. */
+  readonly onFailure?: (error: DeputeError) => void;
   readonly maxWaiting: number;
   readonly maxBatch: number;
   readonly transactionLimitMs: number;
@@ -42,13 +45,18 @@ export interface GroupCommitOptions {
  *
  * While one batch is flushed the next one runs. A flush that fails is the end: nobody knows what of it is on disk, so
  * nothing is written and nothing is read any more until the database is opened again.
+ *
+ * A connection may break while it commits. Callers are refused at once; the hooks wait until the database says whether
+ * the batch committed, because memory has to agree with the tables. No other batch runs before.
  */
 export class GroupCommit {
   readonly #options: GroupCommitOptions;
   readonly #timers: Timers;
   readonly #lane: Lane<Job>;
   #flushing: Promise<void> | undefined;
-  #broken: Error | undefined;
+  #broken: StoreLostError | undefined;
+  /** The batch whose commit nobody knows the outcome of. */
+  #unknown: { readonly ran: readonly Ran[]; readonly outcome: () => Promise<boolean> } | undefined;
 
   constructor(options: GroupCommitOptions) {
     this.#options = options;
@@ -89,6 +97,7 @@ export class GroupCommit {
     try {
       if (this.#broken !== undefined) throw this.#broken;
       await connection.begin();
+      await this.#settleUnknown();
       for (let job = next(); job !== undefined; job = taken.length < maxBatch ? next() : undefined) {
         taken.push(job);
         await batch.run(job);
@@ -97,9 +106,11 @@ export class GroupCommit {
       await connection.commit();
     } catch (error) {
       if (connection.isInTransaction) await connection.rollback().catch(this.#report("rolling back failed"));
-      this.#undo(batch.ran);
-      // Even if it could not begin, or it would be tried for ever.
-      if (taken.length === 0) taken.push(...some(next, maxBatch));
+      if (error instanceof UnknownCommitError) this.#unknown = { ran: batch.ran, outcome: error.outcome };
+      else this.#undo(batch.ran);
+      // Those that wait meet the same failure. If it could not even begin, it would be tried for ever.
+      if (taken.length === 0) taken.push(...some(next, this.#options.maxWaiting));
+      if (isStoreFailure(error)) this.#options.onFailure?.(error);
       for (const job of taken) job.reject(error);
       return;
     }
@@ -123,18 +134,26 @@ export class GroupCommit {
       await this.#options.flush?.();
     } catch (error) {
       if (this.#broken === undefined) {
-        const message = "a flush to disk failed; the database has to be opened again";
-        this.#broken = new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, message, {
-          metadata: { service: "store" },
-          cause: error,
-        });
-        this.#options.onError(error, "a flush to disk failed: nothing is written any more");
+        this.#broken =
+          error instanceof StoreLostError ? error : new StoreLostError("a flush to disk failed", error);
+        this.#options.onError(error, `${this.#broken.detail}: nothing is written any more`);
+        this.#options.onFailure?.(this.#broken);
       }
       this.#undo(ran);
       for (const { job } of ran) job.reject(this.#broken);
       throw this.#broken;
     }
     this.#settle(ran);
+  }
+
+  /** Runs the hooks of the batch whose commit was not answered. Its callers have been refused. */
+  async #settleUnknown(): Promise<void> {
+    if (this.#unknown === undefined) return;
+    const { ran, outcome } = this.#unknown;
+    const hasCommitted = await outcome();
+    this.#unknown = undefined;
+    if (hasCommitted) this.#settle(ran);
+    else this.#undo(ran);
   }
 
   #undo(ran: readonly Ran[]): void {

@@ -1,5 +1,12 @@
-export { ConstraintError, type ConstraintKind, isUniqueViolation } from "./errors.ts";
+export {
+  ConstraintError,
+  type ConstraintKind,
+  isStoreFailure,
+  isUniqueViolation,
+  StoreLostError,
+} from "./errors.ts";
 export { type Migration, MigrationError } from "./migrations.ts";
 export { openStore, type StoreLocation, type StoreOptions, type StoreSettings } from "./open.ts";
 export { ReadCache } from "./read-cache.ts";
 export type { Dialect, ReadTx, SqlValue, Store, WriteOptions, WriteTx } from "./store.ts";
+export type { StoreState } from "./watch.ts";

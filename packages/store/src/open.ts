@@ -3,6 +3,7 @@ import type { Migration } from "./migrations.ts";
 import { openPostgres } from "./postgres/store.ts";
 import { openSqliteFile, openSqliteMemory } from "./sqlite/store.ts";
 import type { Store } from "./store.ts";
+import type { StoreState } from "./watch.ts";
 
 const MAX_WAITING = 10_000;
 const MAX_BATCH = 128;
@@ -22,6 +23,11 @@ export interface StoreSettings {
   readonly migrations: readonly Migration[];
   /** Told about what an `afterCommit` hook threw; the text says what was going on. */
   readonly onError: (error: unknown, what: string) => void;
+  /**
+   * Told of each change in whether the store can be used; it is ready when it opens. Without it nobody looks at a store
+   * that is not used. Not called for a store in memory.
+   */
+  readonly onState?: (state: StoreState) => void;
   /** Writes, and apart from them reads, that may wait; more are refused. Default 10 000. */
   readonly maxWaiting?: number;
   /** Writes committed together at most. Default 128. */
@@ -36,6 +42,17 @@ export interface StoreSettings {
 
 export type StoreOptions = StoreLocation & StoreSettings;
 
+/** The same with its defaults. */
+export interface OpenSettings {
+  readonly onError: StoreSettings["onError"];
+  readonly onState?: StoreSettings["onState"];
+  readonly maxWaiting: number;
+  readonly maxBatch: number;
+  readonly transactionLimitMs: number;
+  readonly readCacheMib: number;
+  readonly timers?: Timers;
+}
+
 /**
  * Opens the database and brings its schema up to date.
  *
@@ -46,8 +63,9 @@ export type StoreOptions = StoreLocation & StoreSettings;
  * database cannot be used, or is in use by another process
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
-  const settings = {
+  const settings: OpenSettings = {
     onError: options.onError,
+    ...(options.onState && { onState: options.onState }),
     maxWaiting: options.maxWaiting ?? MAX_WAITING,
     maxBatch: options.maxBatch ?? MAX_BATCH,
     transactionLimitMs: options.transactionLimitMs ?? TRANSACTION_LIMIT_MS,

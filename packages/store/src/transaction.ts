@@ -10,6 +10,10 @@ export interface Executor {
   all<T>(sql: string, params: readonly SqlValue[]): OrPromise<T[]>;
   get<T>(sql: string, params: readonly SqlValue[]): OrPromise<T | undefined>;
   run(sql: string, params: readonly SqlValue[]): OrPromise<{ changes: number }>;
+  /** Whether a statement waits for its answer; absent where statements are answered at once. */
+  readonly isWaiting?: boolean;
+  /** Ends the connection, and with it the statements that wait. */
+  giveUp?(): void;
 }
 
 /** What a transaction function holds: the connection, for as long as its turn lasts. */
@@ -27,6 +31,13 @@ export class Transaction implements WriteTx {
 
   get dialect(): Dialect {
     return this.#executor.dialect;
+  }
+
+  /** Ends the connection if the database owes an answer. Returns whether it does. */
+  giveUpWaiting(): boolean {
+    if (this.#executor.isWaiting !== true) return false;
+    this.#executor.giveUp?.();
+    return true;
   }
 
   get isOver(): boolean {
@@ -109,7 +120,10 @@ export function capture<T>(fn: (tx: Transaction) => Promise<T>): (tx: Transactio
   return (tx) => context.runInAsyncScope(() => current.run(tx, fn, tx));
 }
 
-/** Calls `fn`; rejects with its error, or with DeputeError INTERNAL when it takes longer than `limitMs`. */
+/**
+ * Calls `fn`; rejects with its error. When it takes longer than `limitMs`, rejects with DeputeError:
+ * DEPENDENCY_UNAVAILABLE if the database owes an answer, INTERNAL if `fn` waits for something else.
+ */
 export async function runWithin<T>(
   fn: (tx: Transaction) => Promise<T>,
   tx: Transaction,
@@ -119,6 +133,11 @@ export async function runWithin<T>(
   let cancel = () => {};
   const limit = new Promise<never>((_, reject) => {
     cancel = timers.after(limitMs, () => {
+      if (tx.giveUpWaiting()) {
+        const options = { metadata: { service: "store" } };
+        const message = `the database did not answer within ${limitMs} ms`;
+        return reject(new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, message, options));
+      }
       const message = `a transaction took longer than ${limitMs} ms: it waits for something other than its statements`;
       reject(new DeputeError(ErrorReason.INTERNAL, message));
     });

@@ -1,12 +1,23 @@
-import type { Client, QueryResult } from "pg";
+import type { QueryResult } from "pg";
+import { UnknownCommitError } from "../errors.ts";
 import type { WriteConnection } from "../group-commit.ts";
 import type { SqlValue } from "../store.ts";
-import { databaseUnavailable, fromPostgresError } from "./errors.ts";
-import { execute } from "./statements.ts";
+import type { StoreClient } from "./client.ts";
+import { databaseUnavailable, endsConnection, fromPostgresError } from "./errors.ts";
+import { toQuery } from "./statements.ts";
 
 /** Statements that leave everything as it was when they fail. */
 const ONLY_READS = /^\s*(select|with|values)\b/i;
 const WRITES = /\b(insert|update|delete)\b/i;
+
+export interface PostgresConnectionOptions {
+  /** Opens a connection in pipeline mode that has the right to write. */
+  readonly connect: () => Promise<StoreClient>;
+  /** The first such connection. */
+  readonly first: StoreClient;
+  /** Told when the connection breaks, whatever its state. */
+  readonly onBreak: () => void;
+}
 
 /**
  * The connection that writes. Statements are sent without waiting for the answer of those that only set marks; each that
@@ -14,28 +25,50 @@ const WRITES = /\b(insert|update|delete)\b/i;
  */
 export class PostgresConnection implements WriteConnection {
   readonly dialect = "postgres";
-  readonly #connect: () => Promise<Client>;
-  #client: Client | undefined;
+  readonly #options: PostgresConnectionOptions;
+  #client: StoreClient | undefined;
   #isInTransaction = false;
+  /** The id of the transaction that is under way. */
+  #transactionId: Promise<string> = Promise.resolve("");
   #turn: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
 
-  /** @param connect opens a connection in pipeline mode that has the right to write */
-  constructor(connect: () => Promise<Client>) {
-    this.#connect = connect;
+  constructor(options: PostgresConnectionOptions) {
+    this.#options = options;
+    this.#adopt(options.first);
   }
 
   get isInTransaction(): boolean {
     return this.#isInTransaction;
   }
 
+  get isWaiting(): boolean {
+    return this.#waiting > 0;
+  }
+
+  giveUp(): void {
+    if (this.#client !== undefined) this.#drop(this.#client);
+  }
+
   async begin(): Promise<void> {
-    this.#client ??= this.#watch(await this.#connect());
-    await this.#control("BEGIN");
+    if (this.#client === undefined) this.#adopt(await this.#options.connect());
+    const begun = this.#control("BEGIN");
+    // Sent along, so that it costs no round trip of its own.
+    this.#transactionId = this.#control("SELECT txid_current()::text AS id").then(({ rows }) => rows[0].id);
+    this.#transactionId.catch(() => {});
+    await begun;
     this.#isInTransaction = true;
   }
 
   async commit(): Promise<void> {
-    const { command } = await this.#control("COMMIT");
+    const id = await this.#transactionId;
+    let command: string;
+    try {
+      ({ command } = await this.#query("COMMIT"));
+    } catch (error) {
+      if (endsConnection(error)) throw new UnknownCommitError(() => this.#hasCommitted(id), error);
+      throw fromPostgresError(error);
+    }
     this.#isInTransaction = false;
     // A transaction that Postgres has given up ends with ROLLBACK, whatever it is told.
     if (command !== "COMMIT") throw databaseUnavailable(undefined, "the database has given a transaction up");
@@ -74,8 +107,10 @@ export class PostgresConnection implements WriteConnection {
   }
 
   async close(): Promise<void> {
-    await this.#client?.end().catch(() => {});
+    const client = this.#client;
     this.#client = undefined;
+    if (client === undefined || client.isBroken) return;
+    await client.end().catch(() => {});
   }
 
   /** One at a time, or the marks of two statements would get mixed up. */
@@ -86,18 +121,19 @@ export class PostgresConnection implements WriteConnection {
   }
 
   async #once(sql: string, params: readonly SqlValue[]): Promise<QueryResult> {
-    const client = this.#open();
-    if (ONLY_READS.test(sql) && !WRITES.test(sql)) {
-      return execute(client, sql, params).catch((error) => Promise.reject(fromPostgresError(error)));
-    }
-    this.#send("SAVEPOINT statement");
+    const query = toQuery(sql, params);
+    this.#open();
+    const onlyReads = ONLY_READS.test(sql) && !WRITES.test(sql);
+    if (!onlyReads) this.#send("SAVEPOINT statement");
     try {
-      const result = await execute(client, sql, params);
-      this.#send("RELEASE SAVEPOINT statement");
+      const result = await this.#query(query);
+      if (!onlyReads) this.#send("RELEASE SAVEPOINT statement");
       return result;
     } catch (error) {
-      this.#send("ROLLBACK TO SAVEPOINT statement");
-      this.#send("RELEASE SAVEPOINT statement");
+      if (!onlyReads && this.#client !== undefined) {
+        this.#send("ROLLBACK TO SAVEPOINT statement");
+        this.#send("RELEASE SAVEPOINT statement");
+      }
       throw fromPostgresError(error);
     }
   }
@@ -109,26 +145,53 @@ export class PostgresConnection implements WriteConnection {
 
   async #control(sql: string): Promise<QueryResult> {
     try {
-      return await this.#open().query(sql);
+      return await this.#query(sql);
     } catch (error) {
       throw fromPostgresError(error);
     }
   }
 
-  #open(): Client {
+  /** Rejects with node-postgres' own error. */
+  async #query(query: string | ReturnType<typeof toQuery>): Promise<QueryResult> {
+    const client = this.#open();
+    this.#waiting++;
+    try {
+      return await client.query(query as string);
+    } catch (error) {
+      if (endsConnection(error)) this.#drop(client);
+      throw error;
+    } finally {
+      this.#waiting--;
+    }
+  }
+
+  #open(): StoreClient {
     if (this.#client === undefined) throw databaseUnavailable(undefined);
     return this.#client;
   }
 
+  /**
+   * Whether a transaction of a connection that is gone committed. Its session has ended, because this one holds the lock
+   * of the schema, so Postgres knows.
+   */
+  async #hasCommitted(id: string): Promise<boolean> {
+    const { rows } = await this.#control(`SELECT txid_status(${BigInt(id)}) AS status`);
+    return rows[0]?.status === "committed";
+  }
+
+  #adopt(client: StoreClient): void {
+    if (client.isBroken) throw databaseUnavailable(undefined);
+    this.#client = client;
+    client.on("error", () => this.#drop(client));
+    client.on("end", () => this.#drop(client));
+  }
+
   /** A connection that breaks takes its transaction along; the next transaction opens another. */
-  #watch(client: Client): Client {
-    const drop = () => {
-      if (this.#client !== client) return;
-      this.#client = undefined;
-      this.#isInTransaction = false;
-    };
-    client.on("error", drop);
-    client.on("end", drop);
-    return client;
+  #drop(client: StoreClient): void {
+    if (this.#client !== client) return;
+    this.#client = undefined;
+    this.#isInTransaction = false;
+    client.destroy();
+    this.#options.onBreak();
   }
 }

@@ -1,6 +1,7 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import { DatabaseError } from "pg";
 import { ConstraintError, type ConstraintKind } from "../errors.ts";
+import { MigrationError } from "../migrations.ts";
 
 /** Error codes of Postgres, class 23: integrity constraint violations. */
 const KINDS: Record<string, ConstraintKind> = {
@@ -18,7 +19,7 @@ const UNAVAILABLE = new Set(["08", "40", "53", "57", "58"]);
 
 /** The store's own error for one of node-postgres'; others are returned as they are. */
 export function fromPostgresError(error: unknown): unknown {
-  if (error instanceof DeputeError || error instanceof ConstraintError || error instanceof TypeError)
+  if (error instanceof DeputeError || error instanceof ConstraintError || error instanceof MigrationError)
     return error;
   if (!(error instanceof DatabaseError)) return databaseUnavailable(error);
   const code = error.code ?? "";
@@ -30,6 +31,25 @@ export function fromPostgresError(error: unknown): unknown {
     });
   }
   return UNAVAILABLE.has(code.slice(0, 2)) ? databaseUnavailable(error) : error;
+}
+
+/**
+ * Whether a connection is of no use after this error. node-postgres raises errors of its own, and of the socket, for a
+ * connection that broke or does not answer.
+ */
+export function endsConnection(error: unknown): boolean {
+  return !(error instanceof DatabaseError) || isFatal(error);
+}
+
+/** Whether Postgres ends the session with this error. */
+export function isFatal(error: unknown): boolean {
+  if (!(error instanceof DatabaseError)) return false;
+  return error.severity === "FATAL" || error.severity === "PANIC" || error.code?.startsWith("08") === true;
+}
+
+/** Whether Postgres is there, and starts or ends. */
+export function isStarting(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code?.startsWith("57P") === true;
 }
 
 export function databaseUnavailable(cause: unknown, message = "the database does not answer"): DeputeError {

@@ -1,5 +1,4 @@
 import { systemClock } from "@depute/core";
-import type { Client } from "pg";
 import {
   type AppliedMigration,
   checksum,
@@ -7,7 +6,10 @@ import {
   MigrationError,
   pendingMigrations,
 } from "../migrations.ts";
+import { probeTable } from "../watch.ts";
+import type { StoreClient } from "./client.ts";
 import { FUNCTIONS, toPostgresSchema } from "./dialect.ts";
+import { endsConnection } from "./errors.ts";
 
 const SCHEMA = `CREATE TABLE IF NOT EXISTS schema_migrations (
   id BIGINT PRIMARY KEY,
@@ -16,19 +18,26 @@ const SCHEMA = `CREATE TABLE IF NOT EXISTS schema_migrations (
   applied_time BIGINT NOT NULL -- milliseconds since the Unix epoch
 )`;
 
-/** Applies what is missing, each in a transaction of its own. The caller owns the schema, so nobody else is at it. */
-export async function migrate(client: Client, migrations: readonly Migration[]): Promise<void> {
+/**
+ * Applies what is missing, each in a transaction of its own. The caller owns the schema, so nobody else is at it. It can be
+ * called again when the connection broke.
+ *
+ * @throws MigrationError when database and code do not fit; node-postgres' own error when the connection broke
+ */
+export async function migrate(client: StoreClient, migrations: readonly Migration[]): Promise<void> {
   await client.query(SCHEMA);
   await client.query(FUNCTIONS);
+  await client.query(probeTable("BYTEA"));
   const { rows } = await client.query<AppliedMigration>(
     "SELECT id, checksum FROM schema_migrations ORDER BY id",
   );
   for (const migration of pendingMigrations(migrations, rows)) await apply(client, migration);
 }
 
-async function apply(client: Client, migration: Migration): Promise<void> {
+async function apply(client: StoreClient, migration: Migration): Promise<void> {
   const { id, name, sql, postgres } = migration;
   await client.query("BEGIN");
+  let hasCommitted: boolean;
   try {
     await client.query(toPostgresSchema(postgres ?? sql));
     await client.query(
@@ -36,9 +45,11 @@ async function apply(client: Client, migration: Migration): Promise<void> {
       [id, name, checksum(migration), systemClock.now()],
     );
     const { command } = await client.query("COMMIT");
-    if (command !== "COMMIT") throw new Error("it was given up");
+    hasCommitted = command === "COMMIT";
   } catch (cause) {
+    if (endsConnection(cause)) throw cause;
     await client.query("ROLLBACK");
     throw new MigrationError(`migration ${id} (${name}) failed: ${(cause as Error).message}`, { cause });
   }
+  if (!hasCommitted) throw new MigrationError(`migration ${id} (${name}) failed: the database gave it up`);
 }

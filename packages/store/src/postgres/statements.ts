@@ -1,8 +1,9 @@
-import type { ClientBase, QueryResult } from "pg";
+import type { QueryConfig } from "pg";
 import type { SqlValue } from "../store.ts";
 import type { Executor } from "../transaction.ts";
+import type { StoreClient } from "./client.ts";
 import { toPostgres } from "./dialect.ts";
-import { fromPostgresError } from "./errors.ts";
+import { endsConnection, fromPostgresError } from "./errors.ts";
 import { toPostgresValue } from "./values.ts";
 
 /** Statements kept prepared for each connection. Theirs are texts in the code, so they are fewer than this. */
@@ -30,32 +31,54 @@ function prepare(sql: string): Prepared {
   return made;
 }
 
-/** One statement by its name, so that a connection has it planned after the first time. */
-export async function execute(
-  client: ClientBase,
-  sql: string,
-  params: readonly SqlValue[],
-): Promise<QueryResult> {
+/**
+ * One statement by its name, so that a connection has it planned after the first time.
+ *
+ * @throws Error for what is no statement of a function, TypeError for what is no SQL value; at once
+ */
+export function toQuery(sql: string, params: readonly SqlValue[]): QueryConfig {
   const { name, text } = prepare(sql);
   const values = params.map(toPostgresValue);
   // The extended protocol refuses several statements in one text.
-  const query = { ...(name !== undefined && { name }), text, values, queryMode: "extended" };
-  return client.query(query);
+  return { ...(name !== undefined && { name }), text, values, queryMode: "extended" } as QueryConfig;
 }
 
 /** The statements of a transaction that only reads. */
-export function reading(client: ClientBase): Executor {
-  const all = async <T>(sql: string, params: readonly SqlValue[]): Promise<T[]> => {
+export class ReadStatements implements Executor {
+  readonly dialect = "postgres";
+  readonly #client: StoreClient;
+  #waiting = 0;
+
+  constructor(client: StoreClient) {
+    this.#client = client;
+  }
+
+  get isWaiting(): boolean {
+    return this.#waiting > 0;
+  }
+
+  giveUp(): void {
+    this.#client.destroy();
+  }
+
+  async all<T>(sql: string, params: readonly SqlValue[]): Promise<T[]> {
+    const query = toQuery(sql, params);
+    this.#waiting++;
     try {
-      return (await execute(client, sql, params)).rows as T[];
+      return (await this.#client.query(query)).rows as T[];
     } catch (error) {
+      if (endsConnection(error)) this.#client.destroy();
       throw fromPostgresError(error);
+    } finally {
+      this.#waiting--;
     }
-  };
-  return {
-    dialect: "postgres",
-    all,
-    get: async <T>(sql: string, params: readonly SqlValue[]) => (await all<T>(sql, params))[0],
-    run: async (sql, params) => ({ changes: (await all(sql, params)).length }),
-  };
+  }
+
+  async get<T>(sql: string, params: readonly SqlValue[]): Promise<T | undefined> {
+    return (await this.all<T>(sql, params))[0];
+  }
+
+  async run(sql: string, params: readonly SqlValue[]): Promise<{ changes: number }> {
+    return { changes: (await this.all(sql, params)).length };
+  }
 }

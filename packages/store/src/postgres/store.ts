@@ -1,9 +1,12 @@
-import { Client, Pool, type PoolConfig } from "pg";
+import { systemTimers } from "@depute/core";
+import { Pool, type PoolConfig } from "pg";
 import { GroupCommit } from "../group-commit.ts";
-import type { StoreOptions } from "../open.ts";
+import type { OpenSettings, StoreSettings } from "../open.ts";
 import type { Store } from "../store.ts";
+import { StoreWatch } from "../watch.ts";
+import { StoreClient } from "./client.ts";
 import { PostgresConnection } from "./connection.ts";
-import { databaseUnavailable, fromPostgresError } from "./errors.ts";
+import { databaseUnavailable, fromPostgresError, isFatal, isStarting } from "./errors.ts";
 import { migrate } from "./migrate.ts";
 import { SchemaOwner } from "./owner.ts";
 import { PostgresReader } from "./reader.ts";
@@ -11,14 +14,14 @@ import { valueTypes } from "./values.ts";
 
 /** Connections that read. */
 const READERS = 4;
-/** Milliseconds to open a connection in. */
-const CONNECT_LIMIT_MS = 5_000;
-
-type Settings = Pick<StoreOptions, "onError" | "timers"> & {
-  readonly maxWaiting: number;
-  readonly maxBatch: number;
-  readonly transactionLimitMs: number;
-};
+/** Milliseconds to wait for one of them. */
+const WAIT_LIMIT_MS = 5_000;
+/** Milliseconds to open a connection in. Short, so that a try that began before the database was back ends soon. */
+const CONNECT_LIMIT_MS = 1_500;
+/** Milliseconds for the database to end the connections in. */
+const CLOSE_LIMIT_MS = 1_000;
+/** Milliseconds between tries to open a schema whose database went away meanwhile. */
+const REOPEN_MS = 250;
 
 /**
  * Opens a schema of a Postgres database: one connection that writes and a few that read.
@@ -29,8 +32,8 @@ type Settings = Pick<StoreOptions, "onError" | "timers"> & {
 export async function openPostgres(
   url: string,
   schema: string,
-  migrations: StoreOptions["migrations"],
-  settings: Settings,
+  migrations: StoreSettings["migrations"],
+  settings: OpenSettings,
 ): Promise<Store> {
   if (!/^[a-z][a-z0-9_]{0,62}$/.test(schema))
     throw new Error(`not a name for a schema: ${schema.slice(0, 64)}`);
@@ -45,45 +48,78 @@ export async function openPostgres(
     types: valueTypes as NonNullable<PoolConfig["types"]>,
   };
   const owner = new SchemaOwner(schema, settings.timers);
-  const connect = async () => {
-    const client = new Client({ ...config, pipeline: true } as PoolConfig);
-    // Its breaking shows in whatever uses it.
-    client.on("error", () => {});
+  const clients = new Set<StoreClient>();
+  const made = (client: StoreClient) => {
+    clients.add(client);
+    client.once("end", () => clients.delete(client));
+    return client;
+  };
+  let isClosed = false;
+  let wasReached = false;
+  /** Rejects with node-postgres' own error. */
+  const connect = async (ready: (client: StoreClient) => Promise<void>) => {
+    if (isClosed) throw databaseUnavailable(undefined);
+    const client = made(new StoreClient({ ...config, pipeline: true } as PoolConfig));
     try {
       await client.connect();
+      wasReached = true;
       await client.query("SET synchronous_commit = on");
-      await owner.take(client);
+      await owner.take(client, async () => {});
+      await ready(client);
       return client;
     } catch (error) {
-      await client.end().catch(() => {});
-      throw fromPostgresError(error);
+      const isLoss = client.isBroken || isFatal(error);
+      client.destroy();
+      throw isLoss ? new ConnectionLoss(error) : fromPostgresError(error);
     }
   };
-  const first = await connect();
-  try {
-    await migrate(first, migrations);
-  } catch (error) {
-    await first.end();
-    throw error;
-  }
-  let isFirst = true;
-  let isClosed = false;
-  const connection = new PostgresConnection(async () => {
-    if (isClosed) throw databaseUnavailable(undefined);
-    if (!isFirst) return connect();
-    isFirst = false;
-    return first;
+  const first = await untilOpen(
+    () => connect((client) => migrate(client, migrations)),
+    () => wasReached,
+    settings,
+  );
+  const watch = new StoreWatch(settings);
+  const onFailure = (error: Error) => watch.suspect(error);
+  const connection = new PostgresConnection({
+    connect: () => connect(async () => {}).catch(asFailure),
+    first,
+    onBreak: () => watch.suspect(databaseUnavailable(undefined)),
   });
-  const pool = new Pool({ ...config, max: READERS });
-  pool.on("error", (error) => settings.onError(error, "a connection of the store broke"));
-  const writer = new GroupCommit({ connection, ...settings });
-  const reader = new PostgresReader({ pool, ...settings });
+  class Reading extends StoreClient {
+    constructor() {
+      super(config);
+      made(this);
+    }
+  }
+  const openPool = () => {
+    const pool = new Pool({
+      ...config,
+      connectionTimeoutMillis: WAIT_LIMIT_MS,
+      max: READERS,
+      Client: Reading,
+    });
+    pool.on("error", (error) => settings.onError(error, "a connection of the store broke"));
+    return pool;
+  };
+  const writer = new GroupCommit({ connection, onFailure, ...settings });
+  const reader = new PostgresReader({ openPool, onFailure, ...settings });
+  watch.start({
+    look: () => writer.write(async (tx) => void (await tx.get("SELECT 1"))),
+    store: { read: (fn) => reader.read(fn), write: (fn) => writer.write(fn) },
+    onBack: () => reader.renew(),
+  });
   let closed: Promise<void> | undefined;
   const close = async () => {
-    await Promise.all([reader.close(), writer.close()]);
+    watch.close();
+    await Promise.all([reader.done(), writer.close()]);
     isClosed = true;
-    if (isFirst) await first.end();
-    await connection.close();
+    // A database that no longer answers does not say goodbye.
+    const limit = setTimeout(() => {
+      for (const client of clients) client.destroy();
+    }, CLOSE_LIMIT_MS);
+    await Promise.all([reader.close(), connection.close()]);
+    clearTimeout(limit);
+    for (const client of clients) client.destroy();
   };
   return {
     read: (fn) => reader.read(fn),
@@ -93,4 +129,36 @@ export async function openPostgres(
       return closed;
     },
   };
+}
+
+/** A connection broke while it was made ready. */
+class ConnectionLoss extends Error {
+  constructor(cause: unknown) {
+    super("the connection to the database broke", { cause });
+  }
+}
+
+function asFailure(error: unknown): never {
+  throw error instanceof ConnectionLoss ? databaseUnavailable(error.cause) : error;
+}
+
+/**
+ * Opens the schema, again and again while the database goes away in the middle of it.
+ *
+ * @throws DeputeError DEPENDENCY_UNAVAILABLE when the database cannot be reached at all, or another process has the schema
+ */
+async function untilOpen(
+  open: () => Promise<StoreClient>,
+  wasReached: () => boolean,
+  { timers = systemTimers, onError }: OpenSettings,
+): Promise<StoreClient> {
+  for (;;) {
+    try {
+      return await open();
+    } catch (error) {
+      if (!(error instanceof ConnectionLoss) || !(wasReached() || isStarting(error.cause))) asFailure(error);
+      onError(error, "the database went away while the store was opened; trying again");
+      await new Promise<void>((resolve) => timers.after(REOPEN_MS, resolve));
+    }
+  }
 }

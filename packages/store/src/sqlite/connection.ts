@@ -1,4 +1,6 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import type { DeputeError } from "@depute/core";
+import { isStoreFailure } from "../errors.ts";
 import type { WriteConnection } from "../group-commit.ts";
 import type { SqlValue } from "../store.ts";
 import { fromSqliteError } from "./errors.ts";
@@ -12,14 +14,22 @@ const BUSY_TIMEOUT_MS = 1_000;
 /** The store runs these itself; within a function they would reach into other functions' work. */
 const NOT_FOR_FUNCTIONS = /^\s*(begin|commit|end|rollback|savepoint|release|pragma|attach|detach|vacuum)\b/i;
 
+export interface SqliteConnectionOptions {
+  readonly readOnly: boolean;
+  /** Told of each failure of the disk, or of a lock that another process holds. */
+  readonly onFailure?: (error: DeputeError) => void;
+}
+
 /** One connection of node:sqlite, which answers at once: its promises only keep the shape of the interface. */
 export class SqliteConnection implements WriteConnection {
   readonly dialect = "sqlite";
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   readonly #controls = new Map<string, StatementSync>();
+  readonly #onFailure: (error: DeputeError) => void;
 
-  constructor(path: string, options: { readOnly: boolean }) {
+  constructor(path: string, options: SqliteConnectionOptions) {
+    this.#onFailure = options.onFailure ?? (() => {});
     this.#database = new DatabaseSync(path, {
       readOnly: options.readOnly,
       timeout: BUSY_TIMEOUT_MS,
@@ -52,7 +62,7 @@ export class SqliteConnection implements WriteConnection {
     try {
       this.#database.exec(sql);
     } catch (error) {
-      throw fromSqliteError(error);
+      throw this.#failed(error);
     }
   }
 
@@ -96,6 +106,12 @@ export class SqliteConnection implements WriteConnection {
     this.#database.close();
   }
 
+  #failed(error: unknown): unknown {
+    const failure = fromSqliteError(error);
+    if (isStoreFailure(failure)) this.#onFailure(failure);
+    return failure;
+  }
+
   #control(sql: string): void {
     let statement = this.#controls.get(sql);
     try {
@@ -105,7 +121,7 @@ export class SqliteConnection implements WriteConnection {
       }
       statement.run();
     } catch (error) {
-      throw fromSqliteError(error);
+      throw this.#failed(error);
     }
   }
 
@@ -113,7 +129,7 @@ export class SqliteConnection implements WriteConnection {
     try {
       return use(this.#statements.get(sql) ?? this.#compile(sql));
     } catch (error) {
-      throw fromSqliteError(error);
+      throw this.#failed(error);
     }
   }
 

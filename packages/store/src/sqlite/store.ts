@@ -1,21 +1,16 @@
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { GroupCommit } from "../group-commit.ts";
-import type { StoreOptions } from "../open.ts";
+import type { OpenSettings, StoreSettings } from "../open.ts";
 import type { ReadTx, Store, WriteTx } from "../store.ts";
+import { probeTable, StoreWatch } from "../watch.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { SqliteConnection } from "./connection.ts";
+import { DatabaseFiles, identityOf } from "./files.ts";
 import { lockDatabase } from "./lock.ts";
 import { LogFlusher } from "./log-flusher.ts";
 import { migrate } from "./migrate.ts";
 import { Reader } from "./reader.ts";
-
-type Settings = Pick<StoreOptions, "onError" | "timers"> & {
-  readonly maxWaiting: number;
-  readonly maxBatch: number;
-  readonly transactionLimitMs: number;
-  readonly readCacheMib: number;
-};
 
 /** Pages of the log, 32 MiB, from which on the writer folds what the thread beside it has left. */
 const CHECKPOINT_PAGES = 8_000;
@@ -25,16 +20,19 @@ const WRITER_CACHE_KIB = 32 * 1024;
 /** Opens a file: one connection that writes, and one that reads. */
 export async function openSqliteFile(
   file: string,
-  migrations: StoreOptions["migrations"],
-  settings: Settings,
+  migrations: StoreSettings["migrations"],
+  settings: OpenSettings,
 ): Promise<Store> {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   // Only the owner may read it, and SQLite gives its log the same mode.
   closeSync(openSync(file, "a", 0o600));
   const unlock = lockDatabase(file);
+  const before = identityOf(file);
+  const watch = new StoreWatch(settings);
+  const onFailure = (error: Error) => watch.suspect(error);
   let writing: SqliteConnection | undefined;
   try {
-    writing = new SqliteConnection(file, { readOnly: false });
+    writing = new SqliteConnection(file, { readOnly: false, onFailure });
     const connection = writing;
     writing.exec("PRAGMA journal_mode = WAL");
     // Checkpoints are flushed by SQLite. Commits are flushed by GroupCommit, before anybody is told of them: SQLite itself
@@ -44,20 +42,28 @@ export async function openSqliteFile(
     writing.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     writing.exec(`PRAGMA cache_size = -${WRITER_CACHE_KIB}`);
     migrate(writing, migrations);
+    writing.exec(probeTable("BLOB"));
     // What a savepoint may have to restore is kept in memory: in a file it costs more than the write itself.
     writing.exec("PRAGMA temp_store = MEMORY");
-    const reading = new SqliteConnection(file, { readOnly: true });
+    const reading = new SqliteConnection(file, { readOnly: true, onFailure });
     reading.exec(`PRAGMA cache_size = -${settings.readCacheMib * 1024}`);
     const log = new LogFlusher(file);
+    const files = new DatabaseFiles(file, before, log.fd);
     const checkpoints = new Checkpoints(file, settings.onError);
-    const flush = () => {
+    const flush = async () => {
       checkpoints.committed();
-      return log.flush();
+      await log.flush();
+      // On disk, but perhaps in files that no path leads to any more.
+      files.check();
     };
-    const writer = new GroupCommit({ connection, flush, ...settings });
+    const writer = new GroupCommit({ connection, flush, onFailure, ...settings });
     const reader = new Reader({ connection: reading, durable: () => writer.durable, ...settings });
+    const read: Store["read"] = (fn) => reader.read(fn);
+    const write: Store["write"] = (fn, options) => writer.write(fn, options);
+    watch.start({ look: async () => files.check(), store: { read, write } });
     let closed: Promise<void> | undefined;
     const close = async () => {
+      watch.close();
       await Promise.all([reader.close(), writer.close()]);
       await checkpoints.close();
       log.close();
@@ -67,8 +73,8 @@ export async function openSqliteFile(
       unlock();
     };
     return {
-      read: (fn) => reader.read(fn),
-      write: (fn, options) => writer.write(fn, options),
+      read,
+      write,
       close: () => {
         closed ??= close();
         return closed;
@@ -83,8 +89,8 @@ export async function openSqliteFile(
 
 /** Opens a database in memory. It has one connection, so reads take their turn among the writes. */
 export async function openSqliteMemory(
-  migrations: StoreOptions["migrations"],
-  settings: Settings,
+  migrations: StoreSettings["migrations"],
+  settings: OpenSettings,
 ): Promise<Store> {
   const connection = new SqliteConnection(":memory:", { readOnly: false });
   migrate(connection, migrations);

@@ -1,3 +1,11 @@
 export { cellsOf } from "./cells.ts";
-export { freeSchema, hasPostgres, postgresForTests, type TestPostgres } from "./postgres-server.ts";
+export { type Cut, CuttingProxy } from "./cutting-proxy.ts";
+export {
+  freeSchema,
+  hasPostgres,
+  type OwnPostgres,
+  ownPostgresForTests,
+  postgresForTests,
+  type TestPostgres,
+} from "./postgres-server.ts";
 export { type OpenForTests, storeSuite } from "./store-suite.ts";

@@ -1,7 +1,6 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -9,6 +8,14 @@ export interface TestPostgres {
   /** A database of the server; every schema in it is free. */
   readonly url: string;
   stop(): Promise<void>;
+}
+
+/** A Postgres of the test's own, which may be stopped and started while it is used. */
+export interface OwnPostgres extends TestPostgres {
+  /** Its socket. */
+  readonly path: string;
+  /** `pg_ctl restart`: `fast` ends the sessions in order, `immediate` is a crash. */
+  restart(mode: "fast" | "immediate"): Promise<void>;
 }
 
 /** Where distributions that keep several versions beside each other put them. */
@@ -34,6 +41,23 @@ export async function postgresForTests(): Promise<TestPostgres | undefined> {
   return undefined;
 }
 
+/**
+ * A Postgres of the test's own, whatever DEPUTE_POSTGRES_URL says.
+ *
+ * Without its programs: undefined, after saying loudly that tests are skipped.
+ *
+ * @throws Error without them, when CI=true
+ */
+export async function ownPostgresForTests(): Promise<OwnPostgres | undefined> {
+  const programs = findPrograms();
+  if (programs !== undefined) return startPostgres(programs);
+  const lack = "The programs of Postgres are not on this machine";
+  if (process.env.CI === "true") throw new Error(`${lack}: with CI=true their tests may not be skipped.`);
+  // biome-ignore lint/suspicious/noConsole: a skipped test has to be seen by the person who runs it
+  console.warn(`\n*** ${lack}: THE TESTS THAT RESTART IT ARE SKIPPED. ***\n`);
+  return undefined;
+}
+
 /** Whether `postgresForTests` has one to give. */
 export function hasPostgres(): boolean {
   return Boolean(process.env.DEPUTE_POSTGRES_URL) || findPrograms() !== undefined;
@@ -53,7 +77,7 @@ function findPrograms(): string | undefined {
   return existsSync(join(folder, "initdb")) ? folder : undefined;
 }
 
-async function startPostgres(programs: string): Promise<TestPostgres> {
+async function startPostgres(programs: string): Promise<OwnPostgres> {
   const folder = mkdtempSync(join(tmpdir(), "depute-postgres-"));
   const user = unprivileged();
   if (user !== undefined) chownSync(folder, user.uid, user.gid);
@@ -75,21 +99,40 @@ async function startPostgres(programs: string): Promise<TestPostgres> {
     ["-D", data, "-k", folder, "-c", "listen_addresses=", "-c", "max_connections=200", "-c", "fsync=off"],
     { ...user, cwd: folder, stdio: ["ignore", "ignore", "pipe"] },
   );
-  const kill = () => server.kill("SIGKILL");
+  // A restart has another process.
+  const pidOf = () => Number(readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0]);
+  const kill = () => {
+    try {
+      process.kill(pidOf(), "SIGKILL");
+    } catch {
+      // It has ended.
+    }
+  };
+  const control = (...args: string[]) =>
+    new Promise<void>((resolve, reject) => {
+      const options = { ...user, cwd: folder, stdio: "ignore" as const };
+      const child = spawn(join(programs, "pg_ctl"), [...args, "-w", "-D", data], options);
+      child.on("error", reject);
+      child.on("exit", (code) =>
+        code === 0 ? resolve() : reject(new Error(`pg_ctl ${args[0]} ended with ${code}`)),
+      );
+    });
   process.once("exit", kill);
   const stop = async () => {
     process.off("exit", kill);
-    if (server.exitCode === null && server.signalCode === null) {
-      server.kill("SIGINT");
-      await once(server, "exit");
-    }
+    if (existsSync(join(data, "postmaster.pid"))) await control("stop", "-m", "fast");
     rmSync(folder, { recursive: true, force: true });
   };
   if (!(await isReady(server))) {
     await stop();
     throw new Error("postgres does not start");
   }
-  return { url: `postgres:///postgres?host=${encodeURIComponent(folder)}&user=depute`, stop };
+  return {
+    url: `postgres:///postgres?host=${encodeURIComponent(folder)}&user=depute`,
+    path: join(folder, ".s.PGSQL.5432"),
+    restart: (mode) => control("restart", "-m", mode, "-l", join(folder, "log")),
+    stop,
+  };
 }
 
 /** Postgres refuses to run as root, so root starts it as somebody who may do less. */
