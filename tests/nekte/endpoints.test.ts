@@ -3,7 +3,14 @@ import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { capability, value } from "../gateway/platform.ts";
 import { EndpointScene, kinds, lastOf, until } from "./endpoint-scene.ts";
-import { type AgentOptions, serveGrpc, serveHttp, TextAgent, type TextServer } from "./text-server.ts";
+import {
+  type AgentOptions,
+  Refused,
+  serveGrpc,
+  serveHttp,
+  TextAgent,
+  type TextServer,
+} from "./text-server.ts";
 
 const scene = new EndpointScene();
 const { register, eventsOf } = scene;
@@ -239,6 +246,16 @@ describe.each([
         value: { output: { full: value({ label: "mixed", of: { text: "so so" } }) } },
       });
       expect(agent.of("nekte.invoke")).toMatchObject([{ cap: "sentiment", h: hash, in: { text: "so so" } }]);
+    });
+
+    test("is invoked with the version as the endpoint writes it, where that has more digits", async () => {
+      const theirs = `${hash}0123456789abcdef`.slice(0, 16);
+      agent.invoke = ({ h }) => {
+        if (h !== theirs) throw new Refused(-32001, "VERSION_MISMATCH", { current_hash: theirs });
+        return { out: { label: "mixed" }, resolved_level: "full" };
+      };
+      expect(lastOf(await invoked())).toMatchObject({ case: "completed" });
+      expect(agent.of("nekte.invoke").map(({ h }) => h)).toEqual([hash, theirs]);
     });
 
     test("that does not fit the schema is refused, and is not invoked again", async () => {

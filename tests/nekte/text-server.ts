@@ -40,11 +40,14 @@ interface Entry {
   isOver: boolean;
 }
 
-class Refused extends Error {
+/** An error of the agent's, as JSON-RPC has it. */
+export class Refused extends Error {
   readonly code: number;
-  constructor(code: number, message: string) {
+  readonly data: Json;
+  constructor(code: number, message: string, data?: Json) {
     super(message);
     this.code = code;
+    this.data = data;
   }
 }
 
@@ -218,9 +221,9 @@ export async function serveHttp(agent: TextAgent, port = 0, certified?: Certifie
       if (handle.intercept(request, response, body)) return;
       const { id, method, params } = JSON.parse(body);
       const fail = (thrown: unknown) => {
-        const { code = -32000, message } = thrown as Refused;
+        const { code = -32000, message, data } = thrown as Refused;
         response.setHeader("content-type", "application/json");
-        response.end(JSON.stringify({ jsonrpc: "2.0", id, error: { code, message } }));
+        response.end(JSON.stringify({ jsonrpc: "2.0", id, error: { code, message, data } }));
       };
       try {
         if (method !== "nekte.delegate") {
@@ -267,7 +270,10 @@ export async function serveGrpc(agent: TextAgent, certified?: Certified): Promis
     try {
       return agent.answer(method, params);
     } catch (thrown) {
-      throw refused(thrown);
+      const { code, message, data } = thrown as Refused;
+      if (data?.current_hash === undefined) throw refused(thrown);
+      // InvokeResponse carries this error in itself.
+      return { error: { code, message, currentHash: data.current_hash } };
     }
   };
   const adapter = connectNodeAdapter({

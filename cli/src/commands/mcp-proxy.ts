@@ -40,8 +40,6 @@ const settings = defineSettings({
   },
 });
 
-const LISTS = ["tools", "resources", "prompts"] as const;
-
 /** `depute mcp-proxy --config F -- COMMAND ARGS`: an MCP server over stdio whose tools ask for authority. */
 export async function mcpProxy(args: readonly string[]): Promise<void> {
   const { flags, command } = splitCommand(args);
@@ -69,10 +67,7 @@ export async function mcpProxy(args: readonly string[]): Promise<void> {
     config,
     address: config.address,
     ask: (method, params) => face.ask(method, params),
-    onNotification: ({ method }) => {
-      const list = LISTS.find((one) => method === `notifications/${one}/list_changed`);
-      if (list !== undefined) face.changed(list);
-    },
+    onListChanged: (list) => face.changed(list),
   });
   const proxy = new McpProxy({
     config,

@@ -31,8 +31,6 @@ export interface McpWire {
   close(): Promise<void>;
 }
 
-const LISTS = ["tools", "resources", "prompts"] as const;
-
 /** MCP servers behind the proxy, each at /mcp/{name}, and Depute itself as one at /mcp. */
 export function mcpWire(
   config: ProxyConfig,
@@ -60,10 +58,7 @@ export function mcpWire(
       upstream: new Upstream({
         config: upstream,
         address,
-        onNotification: ({ method }) => {
-          const list = LISTS.find((one) => method === `notifications/${one}/list_changed`);
-          if (list !== undefined) faces.get(name)?.changed(list);
-        },
+        onListChanged: (list) => faces.get(name)?.changed(list),
       }),
       authoriser,
       clock: deps.clock,

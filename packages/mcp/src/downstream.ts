@@ -17,12 +17,19 @@ export interface DownstreamOptions {
    * @param shown what `withPresentation` put beside the request
    */
   readonly presentation: (shown: Presentation | undefined) => Presentation | undefined;
+  /** Names the connection or session; absent where requests belong to none. */
+  readonly session?: string;
   /** Told of faults that no answer tells. */
   readonly onError: (error: Error) => void;
 }
 
 /** A server for one connection, session or request. Throws UpstreamError when the server behind cannot be reached. */
-export async function downstream({ proxy, presentation, onError }: DownstreamOptions): Promise<Server> {
+export async function downstream({
+  proxy,
+  presentation,
+  session,
+  onError,
+}: DownstreamOptions): Promise<Server> {
   const { capabilities, instructions } = await proxy.upstream.about();
   const server = new Server(
     { name: proxy.upstream.name, version: "0.1.0" },
@@ -44,6 +51,7 @@ export async function downstream({ proxy, presentation, onError }: DownstreamOpt
       },
       signal,
       ...(shown === undefined ? {} : { presentation: shown }),
+      ...(session === undefined ? {} : { session }),
       ...(token === undefined
         ? {}
         : {

@@ -101,20 +101,9 @@ async function needed(
   return { rule, right, rights };
 }
 
-/** A call whose tool is not what was listed, or what configuration pinned, is denied (the tool changed meanwhile). */
-export function assertDefinition(
-  current: string | undefined,
-  { rule, right }: Admitted,
-  listed: string | undefined,
-): void {
-  const isPinned = rule.definition === undefined || rule.definition === current;
-  const isListed = listed === undefined || listed === current;
-  if (current !== undefined && isPinned && isListed) return;
-  const detail =
-    current === undefined
-      ? "the server has no such tool"
-      : `the tool's definition changed${isPinned ? " since it was listed" : " since it was configured"}`;
-  throw denialOf({ type: DenialType.CAPABILITY_NOT_GRANTED, detail }, right);
+/** The denial of a request whose definition is not what its caller was shown. */
+export function otherDefinition(detail: string, { right }: Admitted): Error {
+  return denialOf({ type: DenialType.CAPABILITY_NOT_GRANTED, detail }, right);
 }
 
 /** The refusal of a caller whose agent's manifest does not name the tool. */

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { Clock } from "@depute/core";
 import {
   createMcpHandler,
@@ -10,6 +11,7 @@ import { fromMember, type Presentation } from "./presentation.ts";
 import type { McpProxy } from "./proxy.ts";
 import { strip } from "./rules/strip.ts";
 import { Sessions } from "./sessions.ts";
+import type { ListName } from "./subscription.ts";
 
 export interface HttpFaceOptions {
   readonly proxy: McpProxy;
@@ -18,9 +20,6 @@ export interface HttpFaceOptions {
   readonly audience: () => string;
   readonly onError: (error: Error) => void;
 }
-
-/** What is listed, and can change. */
-export type Changing = "tools" | "resources" | "prompts";
 
 /**
  * A proxy as MCP's Streamable HTTP: revision 2026-07-28, which has no sessions, and those before, with a session or
@@ -55,12 +54,13 @@ export class HttpFace {
     if (session !== null) {
       return this.#sessions.continue(session, request, beside) ?? Response.json(NO_SESSION, { status: 404 });
     }
-    const server = await this.#server(this.#ofSession((body as { params?: unknown }).params, shown));
+    const opened = this.#ofSession((body as { params?: unknown }).params, shown);
+    const server = await this.#server(opened, randomUUID());
     return this.#sessions.begin(server, request, beside);
   }
 
   /** Tells every client that a list has changed. */
-  changed(list: Changing): void {
+  changed(list: ListName): void {
     const { notify } = this.#handler;
     if (list === "tools") notify.toolsChanged();
     else if (list === "resources") notify.resourcesChanged();
@@ -83,9 +83,14 @@ export class HttpFace {
     return opened === undefined ? undefined : { ...opened, prove: async () => undefined };
   }
 
-  #server(ofSession: Presentation | undefined): Promise<Server> {
+  #server(ofSession: Presentation | undefined, session?: string): Promise<Server> {
     const { proxy, onError } = this.#options;
-    return downstream({ proxy, onError, presentation: (shown) => shown ?? ofSession });
+    return downstream({
+      proxy,
+      onError,
+      presentation: (shown) => shown ?? ofSession,
+      ...(session === undefined ? {} : { session }),
+    });
   }
 }
 

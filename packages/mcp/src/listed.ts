@@ -1,32 +1,50 @@
 import type { Clock } from "@depute/core";
+import type { Pinned, Used } from "./rules/definition.ts";
 
-/** Tokens that definitions are remembered for; the one that has not listed for longest goes first. */
-const MAX_TOKENS = 10_000;
+/** Callers that definitions are remembered for, and definitions of all of them; the caller that listed longest ago goes first. */
+const MAX_CALLERS = 10_000;
+const MAX_DEFINITIONS = 200_000;
 /** As long as a token is good for at most (DelegateOS 3.6). */
 const REMEMBERED_MS = 86_400_000;
 
-/** Which definitions of tools were shown to whom, so that a call is of the tool that was seen. */
+interface Shown {
+  readonly digests: Map<string, string>;
+  readonly until: number;
+}
+
+/** Which definitions were shown to whom, so that a request uses the one that was seen. */
 export class Listed {
   readonly #clock: Clock;
-  readonly #shown = new Map<string, { readonly digests: Map<string, string>; readonly until: number }>();
+  readonly #callers = new Map<string, Shown>();
+  #definitions = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** @param digests of definitions, by the tools' names */
-  add(key: string, digests: ReadonlyMap<string, string>): void {
-    const known = this.#shown.get(key)?.digests ?? new Map<string, string>();
-    for (const [name, digest] of digests) known.set(name, digest);
-    this.#shown.delete(key);
-    this.#shown.set(key, { digests: known, until: this.#clock.now() + REMEMBERED_MS });
-    const [oldest] = this.#shown.keys();
-    if (this.#shown.size > MAX_TOKENS && oldest !== undefined) this.#shown.delete(oldest);
+  /** @param digests of definitions, by the entries' names */
+  add(caller: string, list: Pinned, digests: ReadonlyMap<string, string>): void {
+    const known = this.#callers.get(caller)?.digests ?? new Map<string, string>();
+    this.#forget(caller);
+    for (const [name, digest] of digests) known.set(`${list} ${name}`, digest);
+    this.#callers.set(caller, { digests: known, until: this.#clock.now() + REMEMBERED_MS });
+    this.#definitions += known.size;
+    for (const oldest of this.#callers.keys()) {
+      if (this.#callers.size <= MAX_CALLERS && this.#definitions <= MAX_DEFINITIONS) break;
+      this.#forget(oldest);
+    }
   }
 
   /** Digest of the definition that was shown; undefined where none was. */
-  of(key: string, tool: string): string | undefined {
-    const entry = this.#shown.get(key);
-    return entry === undefined || entry.until < this.#clock.now() ? undefined : entry.digests.get(tool);
+  of(caller: string, { list, name }: Used): string | undefined {
+    const shown = this.#callers.get(caller);
+    return shown === undefined || shown.until < this.#clock.now()
+      ? undefined
+      : shown.digests.get(`${list} ${name}`);
+  }
+
+  #forget(caller: string): void {
+    this.#definitions -= this.#callers.get(caller)?.digests.size ?? 0;
+    this.#callers.delete(caller);
   }
 }

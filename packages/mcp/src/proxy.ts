@@ -9,13 +9,14 @@ import {
   type Admitted,
   admit,
   admitWish,
-  assertDefinition,
   type GateOptions,
   notBound,
+  otherDefinition,
   overBudget,
 } from "./gate.ts";
 import { Listed } from "./listed.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
+import { definitionFault, PINNED, type Used, usedBy } from "./rules/definition.ts";
 import { askedBy, type List, TOOLS_CALL, treatmentOf } from "./rules/methods.ts";
 import type { UpstreamConfig } from "./rules/read-config.ts";
 import {
@@ -28,7 +29,8 @@ import {
 import { strip } from "./rules/strip.ts";
 import { visible } from "./rules/visible.ts";
 import { type Held, NOTHING, settle } from "./settle.ts";
-import { type CallOptions, type Upstream, UpstreamError } from "./upstream.ts";
+import type { CallOptions, Upstream } from "./upstream.ts";
+import { UpstreamError } from "./upstream-fault.ts";
 
 /** A request of a client, and with what authority it came apart from its own `_delegateos`. */
 export interface ProxyRequest extends CallOptions {
@@ -36,6 +38,8 @@ export interface ProxyRequest extends CallOptions {
   readonly params: Readonly<Record<string, unknown>>;
   /** The token of the header, of the session, or of the proxy's own files. */
   readonly presentation?: Presentation;
+  /** Names the connection or session that it came by, for a caller without a token; absent where there is none. */
+  readonly session?: string;
 }
 
 export interface ProxyOptions {
@@ -138,8 +142,10 @@ export class McpProxy {
     const result = await this.#forward(request, params);
     const entries = Array.isArray(result[list.member]) ? (result[list.member] as unknown[]) : [];
     const shown = visible(entries, list, config.map, grants?.capabilities);
-    if (list.member === "tools" && presentation !== undefined) {
-      this.#listed.add(tokenKey(presentation.token), await upstream.note(shown));
+    const pinned = PINNED.find((known) => known === list.member);
+    if (pinned !== undefined) {
+      const digests = upstream.definitions[pinned].note(shown);
+      this.#listed.add(callerOf(request, presentation), pinned, digests);
     }
     return { ...kept(result), [list.member]: shown };
   }
@@ -152,7 +158,9 @@ export class McpProxy {
     const { config, upstream } = this.#options;
     const asked = askedBy(request.method, params, config.map);
     const admitted = await admit(this.#gate, asked, presentation);
-    if (request.method === TOOLS_CALL) await this.#assertTool(asked.name, admitted, presentation);
+    if (request.method === TOOLS_CALL) await this.#assertBound(asked.name, admitted);
+    const used = usedBy(request.method, params);
+    if (used !== undefined) await this.#assertAsShown(used, admitted, callerOf(request, presentation));
     const held = await this.#reserve(admitted, presentation);
     let result: Record<string, unknown>;
     try {
@@ -168,15 +176,23 @@ export class McpProxy {
     return kept(result);
   }
 
-  async #assertTool(tool: string, admitted: Admitted, presentation: Presentation | undefined): Promise<void> {
-    const { config, authoriser, upstream } = this.#options;
-    const { principal, right } = admitted;
+  async #assertBound(tool: string, { principal, right }: Admitted): Promise<void> {
+    const { config, authoriser } = this.#options;
     if (principal !== undefined && !(await authoriser.mayUse(principal, config.serverId, tool))) {
       throw notBound(right);
     }
-    const listed =
-      presentation === undefined ? undefined : this.#listed.of(tokenKey(presentation.token), tool);
-    assertDefinition(await upstream.definition(tool), admitted, listed);
+  }
+
+  /** What a caller was shown is what may run. */
+  async #assertAsShown(used: Used, admitted: Admitted, caller: string): Promise<void> {
+    const definitions = this.#options.upstream.definitions[used.list];
+    const fault = definitionFault(used.list, {
+      present: await definitions.present(used.name),
+      pinned: admitted.rule.definition,
+      shown: this.#listed.of(caller, used),
+      hasChanged: definitions.hasChanged(used.name),
+    });
+    if (fault !== undefined) throw otherDefinition(fault, admitted);
   }
 
   async #reserve(
@@ -234,6 +250,11 @@ export class McpProxy {
     const reason = thrown instanceof DeputeError ? thrown.reason : ErrorReason.DEPENDENCY_UNAVAILABLE;
     return new Refusal(INTERNAL_ERROR, "Internal error", { reason: reasonName(reason) });
   }
+}
+
+/** Who lists and calls: the holder of a token, else whoever is at the other end of a connection. */
+function callerOf({ session = "" }: ProxyRequest, presentation: Presentation | undefined): string {
+  return presentation === undefined ? `session ${session}` : `token ${tokenKey(presentation.token)}`;
 }
 
 /** A fault of the server in the form in which its caller gets it. */

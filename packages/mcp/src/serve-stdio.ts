@@ -4,6 +4,7 @@ import { downstream } from "./downstream.ts";
 import { fromMember, type Presentation } from "./presentation.ts";
 import type { McpProxy } from "./proxy.ts";
 import { strip } from "./rules/strip.ts";
+import type { ListName } from "./subscription.ts";
 import type { Ask } from "./upstream.ts";
 
 /** One client over stdio, and the server behind the proxy that belongs to it alone. */
@@ -11,7 +12,7 @@ export interface StdioFace {
   /** Answers what the server asks of the client: judged first, then put to the client. */
   ask(method: Ask, params: unknown): Promise<unknown>;
   /** Tells the client that a list has changed. */
-  changed(list: "tools" | "resources" | "prompts"): void;
+  changed(list: ListName): void;
   /** Resolves when the client has left. */
   readonly ended: Promise<void>;
   close(): Promise<void>;
@@ -51,7 +52,7 @@ export function stdioFace(options: StdioFaceOptions): StdioFace {
   const presentation = () => opened ?? held();
   const handle = serveStdio(
     async () => {
-      server = await downstream({ proxy: proxy(), onError, presentation });
+      server = await downstream({ proxy: proxy(), onError, presentation, session: "stdio" });
       return server;
     },
     { transport: watched(transport, seen, end), onerror: onError },

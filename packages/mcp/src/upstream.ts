@@ -1,18 +1,17 @@
+import { type Clock, systemClock, systemTimers, type Timers } from "@depute/core";
 import {
   Client,
-  type JSONRPCNotification,
   type Progress,
-  ProtocolError,
-  SdkError,
-  SdkErrorCode,
   type ServerCapabilities,
   type StandardSchemaV1,
-  StreamableHTTPClientTransport,
   type Transport,
 } from "@modelcontextprotocol/client";
-import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { definitionDigest } from "./digest.ts";
+import { Definitions } from "./definitions.ts";
+import type { Pinned } from "./rules/definition.ts";
 import type { UpstreamAddress, UpstreamConfig } from "./rules/read-config.ts";
+import { LISTS, type ListName, Subscription } from "./subscription.ts";
+import { transportTo } from "./transports.ts";
+import { faultOf, messageOf, UpstreamError } from "./upstream-fault.ts";
 
 /** Time for a server to say which revisions it speaks; one that does not answer speaks an old one. */
 const PROBE_MS = 5000;
@@ -31,33 +30,10 @@ const ANY_RESULT: StandardSchemaV1<unknown, Record<string, unknown>> = {
 const MODES = { auto: "auto", modern: { pin: "2026-07-28" }, legacy: "legacy" } as const;
 /** Time for a server to start and to shake hands. */
 const CONNECT_MS = 30_000;
-/** Pages of a list of tools; more than a server can mean. */
-const MAX_PAGES = 64;
-/** Tools of one server that definitions are held of. */
-const MAX_TOOLS = 10_000;
 
 /** Requests by which a server asks its client for something. */
 export const ASKS = ["sampling/createMessage", "elicitation/create", "roots/list"] as const;
 export type Ask = (typeof ASKS)[number];
-
-/** What happened to a call that brought no result. */
-export type UpstreamFault =
-  /** It never reached the server. */
-  | { readonly kind: "unsent"; readonly detail: string }
-  /** It may have been carried out. */
-  | { readonly kind: "lost" | "timeout" | "malformed" | "cancelled"; readonly detail: string }
-  /** The server's own error. */
-  | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: unknown };
-
-export class UpstreamError extends Error {
-  override readonly name = "UpstreamError";
-  readonly fault: UpstreamFault;
-
-  constructor(fault: UpstreamFault) {
-    super(fault.kind === "error" ? fault.message : fault.detail);
-    this.fault = fault;
-  }
-}
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
@@ -67,8 +43,11 @@ export interface CallOptions {
 export interface UpstreamOptions {
   readonly config: UpstreamConfig;
   readonly address: UpstreamAddress;
-  /** A notification of the server. */
-  readonly onNotification?: (notification: JSONRPCNotification) => void;
+  /** Called when a list of the server changed: by its announcement, or because it was found to differ. */
+  readonly onListChanged?: (list: ListName) => void;
+  /** The system's time unless told otherwise. */
+  readonly clock?: Clock;
+  readonly timers?: Timers;
   /**
    * Puts to the client what the server asks of it; absent where several clients share the server, since a question then
    * is nobody's. What a call's result asks for (revision 2026-07-28) does not come here: it is the caller's.
@@ -81,12 +60,15 @@ export interface UpstreamOptions {
 /** One server behind the proxy: started or connected to when it is first needed, and again after it was lost. */
 export class Upstream {
   readonly #options: UpstreamOptions;
+  /** The definitions of the lists whose entries are pinned. */
+  readonly definitions: Readonly<Record<Pinned, Definitions>>;
   #client: Promise<Client> | undefined;
-  #definitions: Promise<Map<string, string>> | undefined;
+  #subscription: Subscription | undefined;
   #closed = false;
 
   constructor(options: UpstreamOptions) {
     this.#options = options;
+    this.definitions = { tools: this.#definitionsOf("tools"), prompts: this.#definitionsOf("prompts") };
   }
 
   get name(): string {
@@ -135,49 +117,24 @@ export class Upstream {
     }
   }
 
-  /**
-   * Digest of a tool's definition, as the server has it now; undefined when it has no such tool.
-   *
-   * @throws UpstreamError
-   */
-  async definition(tool: string): Promise<string | undefined> {
-    this.#definitions ??= this.#listAll();
-    const all = this.#definitions;
-    try {
-      return (await all).get(tool);
-    } catch (thrown) {
-      if (this.#definitions === all) this.#definitions = undefined;
-      throw thrown;
-    }
-  }
-
-  /** Takes note of definitions that the server listed just now. @returns their digests by name */
-  async note(tools: readonly unknown[]): Promise<Map<string, string>> {
-    const digests = new Map(tools.flatMap((tool) => namedDigest(tool)));
-    // Only a whole list says which tools there are; a page of one says what has changed.
-    const known = await this.#definitions?.catch(() => undefined);
-    if (known !== undefined) for (const [name, digest] of digests) known.set(name, digest);
-    return digests;
-  }
-
   async close(): Promise<void> {
     this.#closed = true;
+    this.#subscription?.end();
     const client = await this.#client?.catch(() => undefined);
     await client?.close();
   }
 
-  async #listAll(): Promise<Map<string, string>> {
-    const all = new Map<string, string>();
-    let cursor: unknown;
-    for (let page = 0; page < MAX_PAGES && all.size < MAX_TOOLS; page++) {
-      const result = await this.request("tools/list", cursor === undefined ? {} : { cursor });
-      for (const tool of (result.tools ?? []) as unknown[]) {
-        for (const [name, digest] of namedDigest(tool)) all.set(name, digest);
-      }
-      cursor = result.nextCursor;
-      if (cursor === undefined) break;
-    }
-    return all;
+  #definitionsOf(list: Pinned): Definitions {
+    const { config, clock = systemClock, onListChanged } = this.#options;
+    return new Definitions({
+      list,
+      clock,
+      ttlMs: config.definitionTtlMs,
+      trustsPromises: config.trustPromises,
+      isAnnounced: () => this.#subscription?.covers(list) === true,
+      page: (cursor) => this.request(`${list}/list`, cursor === undefined ? {} : { cursor }),
+      onChanged: () => onListChanged?.(list),
+    });
   }
 
   async #connected(): Promise<Client> {
@@ -194,7 +151,7 @@ export class Upstream {
   }
 
   async #connect(): Promise<Client> {
-    const { config, ask, address, onNotification, transport } = this.#options;
+    const { config, ask, address, timers = systemTimers, transport } = this.#options;
     const { methods, passed } = config.map;
     const asked = ASKS.filter((method) => methods.has(method) || passed.has(method));
     const client = new Client(
@@ -209,9 +166,9 @@ export class Upstream {
       client.setRequestHandler(method, (async (request: { params?: unknown }) =>
         ask?.(method, request.params ?? {})) as never);
     }
-    client.fallbackNotificationHandler = async (notification) => {
-      if (notification.method === "notifications/tools/list_changed") this.#definitions = undefined;
-      onNotification?.(notification as JSONRPCNotification);
+    client.fallbackNotificationHandler = async ({ method }) => {
+      const list = LISTS.find((one) => method === `notifications/${one}/list_changed`);
+      if (list !== undefined) this.#changed(list);
     };
     let own: Promise<Client> | undefined;
     // What was lost is started again by the next call; by then another one may be there.
@@ -221,38 +178,26 @@ export class Upstream {
     await Promise.resolve();
     own = this.#client;
     await connected;
+    this.#subscription?.end();
+    this.#subscription = new Subscription(
+      { client, timers, onGap: (list) => this.#changed(list) },
+      address.kind === "stdio",
+    );
     return client;
+  }
+
+  #changed(list: ListName): void {
+    if (list !== "resources") this.definitions[list].forget();
+    this.#options.onListChanged?.(list);
   }
 
   #forget(client: Promise<Client> | undefined): void {
     if (this.#client !== client) return;
     this.#client = undefined;
-    this.#definitions = undefined;
+    this.#subscription?.end();
+    this.#subscription = undefined;
+    for (const definitions of Object.values(this.definitions)) definitions.forget();
   }
-}
-
-function transportTo(address: UpstreamAddress): Transport {
-  if (address.kind === "stdio") {
-    const { command, args, env, cwd } = address;
-    return new StdioClientTransport({
-      command,
-      args: [...args],
-      // The proxy's own environment holds secrets that are no business of the server's.
-      env: { ...getDefaultEnvironment(), ...env },
-      stderr: "inherit",
-      ...(cwd === undefined ? {} : { cwd }),
-    });
-  }
-  const { origin } = new URL(address.url);
-  return new StreamableHTTPClientTransport(new URL(address.url), {
-    requestInit: { headers: { ...address.headers }, redirect: "error" },
-    fetch: (input, init) => {
-      const target = new URL(input instanceof Request ? input.url : input);
-      // Whatever the server says, nothing is sent anywhere else than configuration allows.
-      if (target.origin !== origin) throw new Error(`no request to ${target.origin}: it is not configured`);
-      return fetch(input, { ...init, redirect: "error" });
-    },
-  });
 }
 
 function capabilitiesFor(methods: readonly Ask[]) {
@@ -261,42 +206,4 @@ function capabilitiesFor(methods: readonly Ask[]) {
     ...(methods.includes("elicitation/create") ? { elicitation: { form: {} } } : {}),
     ...(methods.includes("roots/list") ? { roots: {} } : {}),
   };
-}
-
-function namedDigest(tool: unknown): [string, string][] {
-  const { name } = (tool ?? {}) as { name?: unknown };
-  if (typeof name !== "string") return [];
-  try {
-    return [[name, definitionDigest(tool as Record<string, unknown>)]];
-  } catch {
-    // A definition that has no canonical form has no digest, so that the tool cannot be called.
-    return [];
-  }
-}
-
-function faultOf(thrown: unknown, signal: AbortSignal | undefined): UpstreamFault {
-  if (thrown instanceof ProtocolError) {
-    const { code, message, data } = thrown;
-    return { kind: "error", code, message, data };
-  }
-  const detail = messageOf(thrown);
-  if (signal?.aborted === true) return { kind: "cancelled", detail: "the caller cancelled the request" };
-  if (!(thrown instanceof SdkError)) return { kind: "lost", detail };
-  switch (thrown.code) {
-    case SdkErrorCode.RequestTimeout:
-      return { kind: "timeout", detail };
-    case SdkErrorCode.InvalidResult:
-    case SdkErrorCode.UnsupportedResultType:
-      return { kind: "malformed", detail: detail.slice(0, 256) };
-    case SdkErrorCode.NotConnected:
-    case SdkErrorCode.MethodNotSupportedByProtocolVersion:
-    case SdkErrorCode.CapabilityNotSupported:
-      return { kind: "unsent", detail };
-    default:
-      return { kind: "lost", detail };
-  }
-}
-
-function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
 }

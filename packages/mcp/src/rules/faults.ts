@@ -41,6 +41,10 @@ export class Faults {
     );
   }
 
+  flag(value: unknown, path: string): boolean | undefined {
+    return typeof value === "boolean" ? value : this.add(path, "true or false is wanted");
+  }
+
   count(value: unknown, path: string): number | undefined {
     return Number.isSafeInteger(value) && (value as number) >= 0
       ? (value as number)

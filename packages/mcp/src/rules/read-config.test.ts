@@ -23,6 +23,8 @@ describe("a configuration", () => {
       map: { tools: new Map(), methods: new Map(), passed: new Set() },
       requireToken: true,
       timeoutMs: 60_000,
+      definitionTtlMs: 0,
+      trustPromises: false,
       revision: "auto",
       serverId: "files",
     });
@@ -72,6 +74,12 @@ describe("a configuration", () => {
       "/upstreams/a/maps/0: no such map; there are everything, fetch, filesystem, git, memory, sequential-thinking, time",
     ],
     ["a time that is none", { a: { timeoutMs: 0 } }, "/upstreams/a/timeoutMs: from 1 to 3600000"],
+    [
+      "a time to believe definitions that is too long",
+      { a: { definitionTtlMs: 3_600_001 } },
+      "/upstreams/a/definitionTtlMs: from 0 to 3600000",
+    ],
+    ["a word for trust", { a: { trustPromises: 1 } }, "/upstreams/a/trustPromises: true or false is wanted"],
     ["a word for yes", { a: { requireToken: "no" } }, "/upstreams/a/requireToken: true or false is wanted"],
     [
       "a revision that is none",
@@ -122,6 +130,11 @@ describe("a configuration", () => {
       "a rule for tools/call as a method",
       { a: { map: { methods: { "tools/call": rule } } } },
       "/upstreams/a/map/methods/tools/call: this method cannot have a rule",
+    ],
+    [
+      "a definition of what is no tool",
+      { a: { map: { methods: { "prompts/get": { ...rule, definition: "A".repeat(43) } } } } },
+      "/upstreams/a/map/methods/prompts/get/definition: only a tool's rule pins a definition",
     ],
     [
       "tools/call passed unseen",

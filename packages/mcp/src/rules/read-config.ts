@@ -27,6 +27,10 @@ export interface UpstreamConfig {
   readonly timeoutMs: number;
   /** Which protocol revisions the server speaks; `auto` finds out, which takes a moment with an old one. */
   readonly revision: (typeof REVISIONS)[number];
+  /** Milliseconds for which a list of definitions is believed; 0: the server is asked before each use. */
+  readonly definitionTtlMs: number;
+  /** Whether the server's own promises count instead: `ttlMs` of its lists, and a subscription to their changes. */
+  readonly trustPromises: boolean;
   /** The server's id in CAP manifests' mcp_bindings. */
   readonly serverId: string;
 }
@@ -55,6 +59,8 @@ const MEMBERS = [
   "requireToken",
   "audience",
   "timeoutMs",
+  "definitionTtlMs",
+  "trustPromises",
   "serverId",
   "revision",
 ];
@@ -63,6 +69,7 @@ const REVISIONS = ["auto", "modern", "legacy"] as const;
 const NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const DEFAULT_TIMEOUT_MS = 60_000;
 const MAX_TIMEOUT_MS = 3_600_000;
+const MAX_TTL_MS = 3_600_000;
 
 /**
  * Reads the configuration of a proxy: `{"upstreams": {"files": {"stdio": {...}, "maps": ["filesystem"], "map": {...}}}}`.
@@ -100,8 +107,10 @@ function readUpstream(
   const timeoutMs = upstream.timeoutMs === undefined ? DEFAULT_TIMEOUT_MS : upstream.timeoutMs;
   const known = faults.count(timeoutMs, `${path}/timeoutMs`) ?? 0;
   if (known < 1 || known > MAX_TIMEOUT_MS) faults.add(`${path}/timeoutMs`, `from 1 to ${MAX_TIMEOUT_MS}`);
-  const requireToken = upstream.requireToken ?? true;
-  if (typeof requireToken !== "boolean") faults.add(`${path}/requireToken`, "true or false is wanted");
+  const definitionTtlMs = faults.count(upstream.definitionTtlMs ?? 0, `${path}/definitionTtlMs`) ?? 0;
+  if (definitionTtlMs > MAX_TTL_MS) faults.add(`${path}/definitionTtlMs`, `from 0 to ${MAX_TTL_MS}`);
+  const requireToken = faults.flag(upstream.requireToken ?? true, `${path}/requireToken`);
+  const trustPromises = faults.flag(upstream.trustPromises ?? false, `${path}/trustPromises`);
   const address = readAddress(upstream, path, faults);
   const revision = REVISIONS.find((known) => known === (upstream.revision ?? "auto"));
   if (revision === undefined) faults.add(`${path}/revision`, `one of ${REVISIONS.join(", ")} is wanted`);
@@ -116,6 +125,8 @@ function readUpstream(
       ? {}
       : { audience: faults.text(upstream.audience, `${path}/audience`) ?? "" }),
     timeoutMs: known,
+    definitionTtlMs,
+    trustPromises: trustPromises === true,
     revision: revision ?? "auto",
     serverId: serverId ?? name,
   };

@@ -24,7 +24,10 @@ const NOT_MAPPED =
 export function readToolMap(value: unknown, path: string, faults: Faults): ToolMap {
   const map = faults.object(value, path, MAP_MEMBERS) ?? {};
   const methods = readRules(map.methods, `${path}/methods`, faults);
-  for (const method of methods.keys()) {
+  for (const [method, { definition }] of methods) {
+    if (definition !== undefined) {
+      faults.add(`${path}/methods/${method}/definition`, "only a tool's rule pins a definition");
+    }
     if (NOT_MAPPED.test(method)) faults.add(`${path}/methods/${method}`, "this method cannot have a rule");
   }
   const passed = faults.texts(map.passed, `${path}/passed`);

@@ -143,7 +143,10 @@ async function invoke(at: AtPeer): Promise<WorkResult> {
   return { output, tokensUsed };
 }
 
-/** Names the version that the task was made for; an endpoint that writes the same one with more digits has it, too. */
+/**
+ * Names the version that the task was made for. An endpoint may write the same version with more digits: it is then named
+ * as the endpoint writes it, so that no version runs unnamed.
+ */
 async function invokeVersion(
   { peer, context }: AtPeer,
   request: ReturnType<typeof create<typeof InvokeRequestSchema>>,
@@ -155,6 +158,6 @@ async function invokeVersion(
   } catch (thrown) {
     const theirs = currentHash(thrown);
     if (theirs === undefined || !isSameVersion(task.capabilityHash, theirs)) throw thrown;
-    return peer.invoke(request, signal);
+    return peer.invoke({ ...request, h: theirs }, signal);
   }
 }

@@ -1,0 +1,159 @@
+import { ManualClock } from "@depute/core";
+import { describe, expect, test } from "vitest";
+import { Definitions } from "./definitions.ts";
+import { type Json, tool } from "./testing/parts.ts";
+
+/** Definitions of a server whose pages a test sets. */
+function made(options: { ttlMs?: number; trustsPromises?: boolean } = {}) {
+  const clock = new ManualClock(0);
+  const state = { tools: [tool("report")] as Json[], ttlMs: undefined as number | undefined };
+  const counts = { lists: 0, notices: 0 };
+  let isAnnounced = false;
+  let hold: Promise<void> | undefined;
+  const definitions = new Definitions({
+    list: "tools",
+    clock,
+    ttlMs: 0,
+    trustsPromises: false,
+    ...options,
+    isAnnounced: () => isAnnounced,
+    async page() {
+      counts.lists++;
+      const answer = { ...state };
+      await hold;
+      return answer;
+    },
+    onChanged: () => {
+      counts.notices++;
+    },
+  });
+  return {
+    clock,
+    state,
+    counts,
+    definitions,
+    announce: (stands: boolean) => {
+      isAnnounced = stands;
+    },
+    /** Keeps the answers of lists that begin now. @returns what lets them go */
+    hold() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      hold = promise;
+      return () => {
+        hold = undefined;
+        resolve();
+      };
+    },
+  };
+}
+
+describe("the present definition", () => {
+  test("is listed before each use", async () => {
+    const { definitions, state, counts } = made();
+    const before = await definitions.present("report");
+    state.tools = [tool("report", "does something else")];
+    expect(await definitions.present("report")).not.toBe(before);
+    expect(counts.lists).toBe(2);
+  });
+
+  test("is listed after the use was asked for, also where a list already runs", async () => {
+    const { definitions, state, counts, hold } = made();
+    const release = hold();
+    const first = definitions.present("report");
+    state.tools = [tool("report", "does something else")];
+    const later = [definitions.present("report"), definitions.present("report")];
+    release();
+    const [second, third] = await Promise.all(later);
+    expect(second).not.toBe(await first);
+    expect(third).toBe(second);
+    expect(counts.lists).toBe(2);
+  });
+
+  test("is believed for the time of the setting, and no longer than until an announcement", async () => {
+    const { definitions, clock, counts } = made({ ttlMs: 1000 });
+    await definitions.present("report");
+    clock.advance(999);
+    await definitions.present("report");
+    expect(counts.lists).toBe(1);
+    clock.advance(1);
+    await definitions.present("report");
+    expect(counts.lists).toBe(2);
+    definitions.forget();
+    await definitions.present("report");
+    expect(counts.lists).toBe(3);
+  });
+
+  test.each([
+    [false, 2],
+    [true, 1],
+  ])("is believed for the server's own time where its promises are trusted: %j", async (trusts, lists) => {
+    const { definitions, state, counts } = made({ trustsPromises: trusts });
+    state.ttlMs = 1000;
+    await definitions.present("report");
+    await definitions.present("report");
+    expect(counts.lists).toBe(lists);
+  });
+
+  test("is believed while a trusted subscription stands", async () => {
+    const { definitions, announce, clock, counts } = made({ trustsPromises: true });
+    announce(true);
+    await definitions.present("report");
+    clock.advance(86_400_000);
+    await definitions.present("report");
+    expect(counts.lists).toBe(1);
+    announce(false);
+    await definitions.present("report");
+    expect(counts.lists).toBe(2);
+  });
+
+  test("is asked for again where a change is announced while it is listed", async () => {
+    const { definitions, state, counts, hold } = made();
+    const release = hold();
+    const asked = definitions.present("report");
+    state.tools = [tool("report", "does something else")];
+    definitions.forget();
+    release();
+    expect(await asked).toBe(await definitions.present("report"));
+    expect(counts.lists).toBe(3);
+  });
+
+  test("is none where the server lists none, or one without a canonical form", async () => {
+    const { definitions, state } = made();
+    state.tools = [tool("odd", "\ud800")];
+    expect([await definitions.present("report"), await definitions.present("odd")]).toEqual([
+      undefined,
+      undefined,
+    ]);
+  });
+});
+
+describe("a change", () => {
+  test("is remembered, even where the old definition comes back", async () => {
+    const { definitions, state } = made();
+    await definitions.present("report");
+    expect(definitions.hasChanged("report")).toBe(false);
+    definitions.note([tool("report", "does something else")]);
+    definitions.note(state.tools);
+    expect(definitions.hasChanged("report")).toBe(true);
+  });
+
+  test("cannot be ruled out once there were more names than are remembered", () => {
+    const { definitions } = made();
+    definitions.note(Array.from({ length: 10_001 }, (_, i) => tool(`t${i}`)));
+    expect(definitions.hasChanged("t0")).toBe(true);
+  });
+
+  test("is told to clients, but not more often than they can list", async () => {
+    const { definitions, state, clock, counts } = made();
+    await definitions.present("report");
+    for (let i = 0; i < 10; i++) {
+      state.tools = [tool("report", `at ${i}`)];
+      await definitions.present("report");
+    }
+    expect(counts.notices).toBe(1);
+    clock.advance(10_000);
+    state.tools = [];
+    await definitions.present("report");
+    expect(counts.notices).toBe(2);
+  });
+});

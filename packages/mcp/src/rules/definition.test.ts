@@ -1,0 +1,42 @@
+import { describe, expect, test } from "vitest";
+import { type DefinitionFacts, definitionFault, usedBy } from "./definition.ts";
+
+test.each([
+  ["tools/call", { name: "report" }, { list: "tools", name: "report" }],
+  ["tools/call", { name: 7 }, { list: "tools", name: "" }],
+  ["prompts/get", { name: "brief" }, { list: "prompts", name: "brief" }],
+  ["completion/complete", { ref: { type: "ref/prompt", name: "brief" } }, { list: "prompts", name: "brief" }],
+  ["completion/complete", { ref: { type: "ref/resource", uri: "a://b" } }, undefined],
+  ["completion/complete", { ref: null }, undefined],
+  ["resources/read", { uri: "a://b" }, undefined],
+])("%s %j uses %j", (method, params, used) => {
+  expect(usedBy(method, params)).toEqual(used);
+});
+
+describe("a definition", () => {
+  const facts: DefinitionFacts = { present: "A", pinned: undefined, shown: undefined, hasChanged: false };
+
+  test.each<[string, Partial<DefinitionFacts>]>([
+    ["that the caller was shown", { shown: "A" }],
+    ["that the caller was shown after it changed", { shown: "A", hasChanged: true }],
+    ["that has never changed, for a caller that has not listed", {}],
+    ["that the tool map pins, for a caller that has not listed", { pinned: "A", hasChanged: true }],
+    ["that the tool map pins and the caller was shown", { pinned: "A", shown: "A" }],
+  ])("%s passes", (_, more) => {
+    expect(definitionFault("tools", { ...facts, ...more })).toBe(undefined);
+  });
+
+  test.each<[string, Partial<DefinitionFacts>, string]>([
+    ["that the server does not list", { present: undefined, shown: "A" }, "no such tool"],
+    ["that is another than the caller was shown", { shown: "B", hasChanged: true }, "since it was listed"],
+    [
+      "that the map pins, but the caller was shown another",
+      { pinned: "A", shown: "B" },
+      "since it was listed",
+    ],
+    ["that is another than the map pins", { pinned: "B", shown: "A" }, "since it was configured"],
+    ["that has changed, for a caller that has not listed", { hasChanged: true }, "list first"],
+  ])("%s is refused", (_, more, fault) => {
+    expect(definitionFault("tools", { ...facts, ...more })).toContain(fault);
+  });
+});

@@ -1,0 +1,80 @@
+import type { Timers } from "@depute/core";
+import type { Client, McpSubscription } from "@modelcontextprotocol/client";
+
+/** Lists whose changes a server can announce. */
+export const LISTS = ["tools", "resources", "prompts"] as const;
+export type ListName = (typeof LISTS)[number];
+
+/** Milliseconds before a subscription that ended is asked for again: doubled each time, up to the last. */
+const FIRST_WAIT_MS = 1000;
+const LAST_WAIT_MS = 60_000;
+
+export interface SubscriptionOptions {
+  readonly client: Client;
+  readonly timers: Timers;
+  /** Called for a list whose changes went unheard for a while. */
+  readonly onGap: (list: ListName) => void;
+}
+
+/**
+ * Hears of a server's list changes for as long as its connection stands. A server of revision 2026-07-28 announces them to
+ * its subscribers alone; over stdio those before announce them unasked. Over HTTP their stream may be gone unnoticed.
+ */
+export class Subscription {
+  readonly #options: SubscriptionOptions;
+  readonly #isStdio: boolean;
+  #standing: McpSubscription | undefined;
+  #cancelWait: () => void = () => {};
+  #hadOne = false;
+  #ended = false;
+
+  constructor(options: SubscriptionOptions, isStdio: boolean) {
+    this.#options = options;
+    this.#isStdio = isStdio;
+    const { client } = options;
+    if (client.getProtocolEra() === "modern" && this.#announced().length > 0) void this.#keep(FIRST_WAIT_MS);
+  }
+
+  /** Whether every change of the list is announced from now on. */
+  covers(list: ListName): boolean {
+    if (this.#ended) return false;
+    if (this.#options.client.getProtocolEra() !== "modern") {
+      return this.#isStdio && this.#announced().includes(list);
+    }
+    return this.#standing?.honoredFilter[`${list}ListChanged`] === true;
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#cancelWait();
+    void this.#standing?.close().catch(() => {});
+  }
+
+  #announced(): readonly ListName[] {
+    const capabilities = this.#options.client.getServerCapabilities() ?? {};
+    return LISTS.filter((list) => capabilities[list]?.listChanged === true);
+  }
+
+  async #keep(waitMs: number): Promise<void> {
+    const { client, timers, onGap } = this.#options;
+    const lists = this.#announced();
+    let nextMs = Math.min(waitMs * 2, LAST_WAIT_MS);
+    try {
+      const standing = await client.listen(
+        Object.fromEntries(lists.map((list) => [`${list}ListChanged`, true])),
+      );
+      this.#standing = standing;
+      if (this.#hadOne) for (const list of lists) onGap(list);
+      this.#hadOne = true;
+      const cause = await standing.closed;
+      if (cause === "local") return;
+      nextMs = FIRST_WAIT_MS;
+    } catch {
+      // A server that takes no subscription now may take one later.
+    } finally {
+      this.#standing = undefined;
+    }
+    if (this.#ended) return;
+    this.#cancelWait = timers.after(nextMs, () => void this.#keep(nextMs));
+  }
+}

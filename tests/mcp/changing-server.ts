@@ -1,0 +1,41 @@
+/**
+ * An MCP server over stdio whose definitions are others once a file exists: `changing-server.ts ERA FILE [announces]`.
+ *
+ * ERA is `legacy` for the published SDK 1.x, which speaks 2025-11-25, or `modern` for the SDK of 2026-07-28.
+ */
+import { existsSync, watchFile } from "node:fs";
+import { changingServer } from "./changing.ts";
+
+/** The names by which SDK 1.x knows the requests. */
+const SCHEMAS: Readonly<Record<string, string>> = {
+  "tools/list": "ListToolsRequestSchema",
+  "tools/call": "CallToolRequestSchema",
+  "prompts/list": "ListPromptsRequestSchema",
+  "prompts/get": "GetPromptRequestSchema",
+  "completion/complete": "CompleteRequestSchema",
+};
+
+const [era = "", file = "", announces] = process.argv.slice(2);
+const made = (Server: unknown) => {
+  const { server, announce } = changingServer(Server, () => existsSync(file), announces === "announces");
+  if (announces === "announces") watchFile(file, { interval: 20 }, announce);
+  return server;
+};
+
+if (era === "legacy") {
+  const sdk = new URL("../../node_modules/@modelcontextprotocol/sdk/dist/esm/server/", import.meta.url);
+  const { Server } = await import(`${sdk}index.js`);
+  const { StdioServerTransport } = await import(`${sdk}stdio.js`);
+  const types = await import(`${sdk}../types.js`);
+  class LegacyServer extends Server {
+    setRequestHandler(method: string, handle: unknown) {
+      // The SDK itself names a request by its schema, whoever uses it by its method.
+      super.setRequestHandler(types[SCHEMAS[method] ?? ""] ?? method, handle);
+    }
+  }
+  await made(LegacyServer).connect(new StdioServerTransport());
+} else {
+  const { Server } = await import("@modelcontextprotocol/server");
+  const { serveStdio } = await import("@modelcontextprotocol/server/stdio");
+  serveStdio(() => made(Server));
+}
