@@ -70,7 +70,7 @@ const upToReview = async (root: string) => {
 };
 
 beforeAll(async () => {
-  cast = await startCast();
+  cast = await startCast(["--bounds-operators", "an-operator"]);
 });
 afterAll(() => cast.stop());
 
@@ -385,6 +385,6 @@ describe("a rule with a predicate", () => {
       rule: "predicate_not_met",
     });
     expect(await send(s.toAnalyst)).toMatchObject({ effect: "delegated" });
-    await pm.register(manifest);
+    await cast.as("operator").register(manifest);
   });
 });

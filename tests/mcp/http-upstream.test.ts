@@ -87,15 +87,22 @@ const sampling = {
   methods: { "sampling/createMessage": { namespace: "llm", action: "generate", resource: "client" } },
 };
 let platform: McpPlatform;
+let aheadMs = 0;
+/** Goes on by itself, and further when a test says so. */
+const clock = { now: () => Date.now() + aheadMs };
 beforeAll(async () => {
   await Promise.all([listen(http), listen(elsewhere)]);
   const url = `http://127.0.0.1:${portOf(http)}`;
-  platform = await startPlatform({
-    notes: { http: { url: `${url}/`, headers: { "x-secret": "between the two" } }, map },
-    asking: { http: { url: `${url}/` }, map: { ...map, passed: ["elicitation/create"] } },
-    sampling: { http: { url: `${url}/` }, map: sampling },
-    away: { http: { url: `${url}/away` }, map },
-  });
+  platform = await startPlatform(
+    {
+      notes: { http: { url: `${url}/`, headers: { "x-secret": "between the two" } }, map },
+      asking: { http: { url: `${url}/` }, map: { ...map, passed: ["elicitation/create"] } },
+      sampling: { http: { url: `${url}/` }, map: sampling },
+      away: { http: { url: `${url}/away` }, map },
+    },
+    [],
+    { clock },
+  );
 }, 60_000);
 afterAll(async () => {
   await platform.stop();
@@ -281,6 +288,54 @@ test("an agent with a CAP manifest is held to its mcp_bindings as well", async (
   expect(textOf(await client.callTool({ name: "read", arguments: {} }))).toBe("read null");
   await client.close();
   await introduce(platform, "plain");
+});
+
+describe("what binds a key", () => {
+  const register = (id: string, principal: string, allowedTools?: string[]) =>
+    platform.clients.agents.registerAgent({
+      requestId: crypto.randomUUID(),
+      agent: {
+        id,
+        principal,
+        ...(allowedTools && {
+          manifest: { id, mcpBindings: [{ serverId: "notes", scopes: [], allowedTools }] },
+        }),
+      },
+    });
+  const outcomes = async (held: Grant) => {
+    const client = await clientOf(held);
+    const read = () =>
+      client.callTool({ name: "read", arguments: {} }).then(textOf, (thrown) => thrown.data.detail as string);
+    return { read, close: () => client.close() };
+  };
+  const DENIED = "the agent's mcp_bindings do not allow the tool";
+
+  test("a narrower manifest holds for each call that begins a second after it was registered", async () => {
+    const held = await reading();
+    const key = held.keypair.principal.id;
+    await register("narrowed", key, ["read"]);
+    const { read, close } = await outcomes(held);
+    expect(await read()).toBe("read null");
+    await register("narrowed", key, []);
+    aheadMs += 1000;
+    expect(await read()).toBe(DENIED);
+    await close();
+  });
+
+  test.each<[string, (id: string) => Promise<unknown>]>([
+    ["removal", (id) => platform.clients.agents.deregisterAgent({ id })],
+    ["deprecation", (id) => platform.clients.agents.setAgentStatus({ id, status: 3 })],
+    ["twenty agents without a manifest before it", async () => {}],
+  ])("does so after %s of the agent", async (name, change) => {
+    const held = await reading();
+    const id = `z-${name.length}`;
+    await register(id, held.keypair.principal.id, ["write"]);
+    for (let i = 0; i < 20; i++) await register(`a-${name.length}-${i}`, held.keypair.principal.id);
+    await change(id);
+    const { read, close } = await outcomes(held);
+    expect(await read()).toBe(DENIED);
+    await close();
+  });
 });
 
 test.each([

@@ -1,7 +1,11 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startPlatform as startWhole, type TestPlatform } from "../gateway/platform.ts";
+import {
+  startPlatform as startWhole,
+  type TestPlatform,
+  type TestPlatformOptions,
+} from "../gateway/platform.ts";
 
 const BIN = new URL("../../node_modules/@modelcontextprotocol/", import.meta.url).pathname;
 
@@ -30,11 +34,15 @@ export function makeFiles() {
 export type McpPlatform = TestPlatform & { mcp(name: string): string };
 
 /** The whole platform with these servers behind /mcp/{name}. */
-export async function startPlatform(upstreams: object, args: readonly string[] = []): Promise<McpPlatform> {
+export async function startPlatform(
+  upstreams: object,
+  args: readonly string[] = [],
+  options: TestPlatformOptions = {},
+): Promise<McpPlatform> {
   const folder = mkdtempSync(join(tmpdir(), "depute-mcp-config-"));
   const config = join(folder, "mcp.json");
   writeFileSync(config, JSON.stringify({ upstreams }));
-  const platform = await startWhole(["--mcp-config", config, ...args]);
+  const platform = await startWhole(["--mcp-config", config, ...args], options);
   rmSync(folder, { recursive: true, force: true });
   return { ...platform, mcp: (name) => `${platform.url}/mcp/${name}` };
 }

@@ -5,8 +5,7 @@ import {
   DenialType,
   DenialTypeSchema,
 } from "@depute/contracts/delegateos/v0/delegation_pb";
-import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
-import { PolicyDecision, PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
+import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { type Clock, type DeputeError, reasonName } from "@depute/core";
@@ -14,11 +13,9 @@ import type { Authoriser, Grants, Presented, Reserved, Verdict } from "./authori
 import { Recent } from "./recent.ts";
 import type { Right } from "./rules/visible.ts";
 
-/** How long a manifest's answer is believed. */
-const BINDING_MS = 5000;
+/** Milliseconds that a manifest's answer is believed. A narrower manifest binds every call a second after it was stored. */
+const BINDING_MS = 500;
 const MAX_BINDINGS = 10_000;
-/** The most agents of one key that are asked about. */
-const MAX_AGENTS = 20;
 /** A reservation outlives the longest call, so that nobody charges it before the proxy has settled it. */
 const RESERVATION_MARGIN_S = 300;
 
@@ -39,7 +36,6 @@ export class PlatformAuthoriser implements Authoriser {
   readonly #options: PlatformAuthoriserOptions;
   readonly #tokens: Client<typeof TokenService>;
   readonly #spend: Client<typeof SpendService>;
-  readonly #agents: Client<typeof AgentService>;
   readonly #policy: Client<typeof PolicyService>;
   readonly #bindings: Recent<boolean>;
 
@@ -47,7 +43,6 @@ export class PlatformAuthoriser implements Authoriser {
     this.#options = options;
     this.#tokens = createClient(TokenService, options.tokens);
     this.#spend = createClient(SpendService, options.tokens);
-    this.#agents = createClient(AgentService, options.registry);
     this.#policy = createClient(PolicyService, options.registry);
     this.#bindings = new Recent({ max: MAX_BINDINGS, ms: BINDING_MS, clock: options.clock });
   }
@@ -121,14 +116,8 @@ export class PlatformAuthoriser implements Authoriser {
 
   mayUse(principal: string, serverId: string, tool: string): Promise<boolean> {
     return this.#bindings.get(JSON.stringify([principal, serverId, tool]), async () => {
-      const options = this.#options.callOptions();
-      const { agents } = await this.#agents.listAgents({ principal, pageSize: MAX_AGENTS }, options);
-      const decisions = await Promise.all(
-        agents.map(({ id }) => this.#policy.checkToolAccess({ agentId: id, serverId, tool }, options)),
-      );
-      // A key of several agents may do what any of them may.
-      const binding = decisions.filter(({ decision }) => decision !== PolicyDecision.NO_MANIFEST);
-      return binding.length === 0 || binding.some(({ allowed }) => allowed);
+      const question = { principal, serverId, tool };
+      return (await this.#policy.checkToolAccess(question, this.#options.callOptions())).allowed;
     });
   }
 

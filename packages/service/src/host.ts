@@ -137,6 +137,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         bus,
         connect,
         authority: createAuthority(connect("tokens"), clock),
+        auth: common.auth,
         dataDir: common.dataDir,
         storeAt: (name) => storeAt(common, name),
         metrics,

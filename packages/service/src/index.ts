@@ -10,6 +10,7 @@ export {
   type Right,
   tokenDenied,
 } from "./authority.ts";
+export { BOUNDS_OPERATORS, BoundsOperators } from "./bounds-operators.ts";
 export { type Caller, callerOf, HOP, LOCAL_PRINCIPAL } from "./caller.ts";
 export { type CommonSettings, commonSettings, portOf, urlOf } from "./common-settings.ts";
 export { type Credentials, parseCredentials, readCredentials } from "./credentials.ts";

@@ -27,6 +27,8 @@ export interface ServiceDeps {
   connect(name: ServiceName): Transport;
   /** Who calls, and whether they may: `createAuthority` over the tokens service. */
   readonly authority: Authority;
+  /** Whether a call without credentials is served (`open`), which is for loopback only. */
+  readonly auth: "open" | "required";
   /** The folder for the service's files; it exists. */
   readonly dataDir: string;
   /** Where a store of the service is, as `openStore` takes it. The name is that of its file or schema, e.g. `tasks`. */

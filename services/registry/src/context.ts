@@ -4,7 +4,13 @@ import { type Agent, AgentStatus } from "@depute/contracts/depute/registry/v1/ag
 import type { AgentChangeKind } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import type { Clock, Timers } from "@depute/core";
 import { DeputeError, ErrorReason } from "@depute/core";
-import { type Authority, type Identity, LOCAL_PRINCIPAL, mayActFor } from "@depute/service";
+import {
+  type Authority,
+  type BoundsOperators,
+  type Identity,
+  LOCAL_PRINCIPAL,
+  mayActFor,
+} from "@depute/service";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
 import type { CardKey } from "./card-key.ts";
 import type { RemovalGuard } from "./removal-guard.ts";
@@ -43,6 +49,8 @@ export interface RegistryContext extends AgentMemory {
   readonly endpointOrigins: readonly string[];
   /** The key that signs agents' cards. */
   readonly cardKey: CardKey;
+  /** Who may widen what bounds an agent. */
+  readonly boundsOperators: BoundsOperators;
   /** Keys whose imports of trust count, in base64url. */
   readonly trustOperators: readonly string[];
   /** Scores from which on the levels of trust 1, 2, 3, 4 begin. */

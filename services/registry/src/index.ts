@@ -4,7 +4,13 @@ import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
-import { defineService, defineSettings, SettingsError } from "@depute/service";
+import {
+  BOUNDS_OPERATORS,
+  BoundsOperators,
+  defineService,
+  defineSettings,
+  SettingsError,
+} from "@depute/service";
 import { openStore, ReadCache } from "@depute/store";
 import { AgentIndex } from "./agent-index/agent-index.ts";
 import { openCardKey } from "./card-key.ts";
@@ -70,6 +76,7 @@ export const registry = defineService({
       help: "principals that act as CAP's `orchestrator`",
       group: "Registry",
     },
+    boundsOperators: BOUNDS_OPERATORS,
     agentEndpointOrigins: {
       type: "list",
       default: [],
@@ -117,6 +124,8 @@ export const registry = defineService({
       onFull: () => log.warn("the agents do not fit the search index: DEPUTE_SEARCH_INDEX_MIB"),
     });
     await fillIndex(store, index);
+    const boundsOperators = new BoundsOperators(settings.boundsOperators, deps.auth);
+    boundsOperators.announce(log);
     const context: RegistryContext = {
       store,
       index,
@@ -139,6 +148,7 @@ export const registry = defineService({
       orchestratorMay: settings.orchestratorMayDelegate,
       endpointOrigins: readOrigins(settings.agentEndpointOrigins),
       cardKey: openCardKey(dataDir),
+      boundsOperators,
       trustOperators: settings.trustOperators,
       trustLevels: readLevels(settings.trustLevels),
       orchestrators: settings.orchestratorPrincipals,

@@ -2,7 +2,7 @@ import { ArtifactService } from "@depute/contracts/depute/tasks/v1/artifact_serv
 import { ContextService } from "@depute/contracts/depute/tasks/v1/context_service_pb";
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { defineService, defineSettings } from "@depute/service";
+import { BOUNDS_OPERATORS, defineService, defineSettings } from "@depute/service";
 import { MessageService, openCap } from "./cap/index.ts";
 import { ExecutionBook, ExecutionService, openExecutions } from "./executions/index.ts";
 import { artifactService } from "./handlers/artifact-service.ts";
@@ -76,7 +76,8 @@ const settings = defineSettings({
     help: "principals that may decide on held results, too, when half of that time is over; CAP's orchestrator may",
     group: "Tasks",
   },
-  // The registry reads it, too.
+  // The registry reads these two, too.
+  boundsOperators: BOUNDS_OPERATORS,
   orchestratorPrincipals: {
     type: "list",
     default: [],
@@ -207,6 +208,7 @@ export const tasks = defineService({
       tombstoneMs: settings.tasksTombstoneRetention,
       reviewTimeoutMs: settings.tasksReviewTimeout,
       reviewEscalation: [...new Set([...settings.tasksReviewEscalation, ...settings.orchestratorPrincipals])],
+      boundsOperators: settings.boundsOperators,
     };
     const { context, close } = await openRuntime(deps, options, [(tx, change) => book.observe(tx, change)]);
     const executions = openExecutions(deps, context, book, {

@@ -1,4 +1,4 @@
-import type { ServiceDeps } from "@depute/service";
+import { BoundsOperators, type ServiceDeps } from "@depute/service";
 import { openStore } from "@depute/store";
 import { ContextMemory } from "./context-memory.ts";
 import { delegationEnds } from "./delegation-ends.ts";
@@ -44,6 +44,8 @@ export interface RuntimeSettings {
   readonly reviewTimeoutMs: number;
   /** Principals that may decide as well when half of that is over. */
   readonly reviewEscalation: readonly string[];
+  /** Principals that may widen agents' limits. */
+  readonly boundsOperators: readonly string[];
 }
 
 /**
@@ -57,6 +59,7 @@ export async function openRuntime(
     pollMs,
     streamHeartbeatMs,
     treeLimits,
+    boundsOperators,
     contextMemoryBytes,
     retentionMs,
     tombstoneMs,
@@ -125,6 +128,7 @@ export async function openRuntime(
       pollMs,
       streamHeartbeatMs,
       treeLimits,
+      boundsOperators: new BoundsOperators(boundsOperators, deps.auth),
       contextMemory,
       oversight,
       reads,

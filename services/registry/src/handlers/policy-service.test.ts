@@ -1,4 +1,4 @@
-import { AgentVisibility } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { AgentStatus, AgentVisibility } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { PolicyDecision } from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ALICE, as, BOB, CAROL, type Platform, startPlatform } from "../testing/platform.ts";
@@ -91,6 +91,51 @@ describe("PolicyService", () => {
     expect(await ask({ scope: "write" })).toMatchObject({ allowed: false, decision: 10 });
     expect(await ask({ agentId: "nobody" })).toMatchObject({ allowed: false, decision: 2 });
     expect(await refusal(ask({}, ALICE))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
+  });
+
+  describe("asked about a key", () => {
+    const may = async (principal: string, caller = principal) => {
+      const question = { fromPrincipal: principal, toAgentId: "seller", justification: "text" };
+      const { allowed, decision, agentId } = await platform.policy.checkDelegation(question, as(caller));
+      return [allowed, decision, agentId];
+    };
+    const mayUse = async (principal: string, tool: string) => {
+      const question = { principal, serverId: "Docs", tool };
+      return (await platform.policy.checkToolAccess(question, as(principal))).allowed;
+    };
+
+    it("allows what one of several manifests allows, and names the one that decided", async () => {
+      await register("aide", BOB, { manifest: { id: "aide", mcpBindings: manifest.mcpBindings } });
+      expect(await may(BOB)).toEqual([true, PolicyDecision.ALLOWED, "buyer"]);
+      expect([await mayUse(BOB, "get"), await mayUse(BOB, "put")]).toEqual([true, false]);
+      await register("buyer", BOB, { manifest: { ...manifest, allowedAgents: [], delegateRules: {} } });
+      expect(await may(BOB)).toEqual([false, PolicyDecision.NOT_ALLOWED, "aide"]);
+    });
+
+    it("allows everything to a key that no manifest binds", async () => {
+      expect(await may(ALICE)).toEqual([true, PolicyDecision.NOT_BOUND, ""]);
+      expect(await mayUse(ALICE, "put")).toBe(true);
+    });
+
+    it("still knows the manifest of an agent that was deprecated, or removed, which allows nothing", async () => {
+      await platform.agents.setAgentStatus({ id: "buyer", status: AgentStatus.DEPRECATED }, as(BOB));
+      expect(await may(BOB)).toEqual([true, PolicyDecision.ALLOWED, "buyer"]);
+      await platform.agents.deregisterAgent({ id: "buyer" }, as(BOB));
+      expect(await may(BOB)).toEqual([false, PolicyDecision.UNKNOWN_AGENT, "buyer"]);
+      expect(await mayUse(BOB, "get")).toBe(false);
+    });
+
+    it("answers the key itself alone, and takes either an agent or a key", async () => {
+      expect(await refusal(may(BOB, CAROL))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
+      for (const question of [
+        { fromAgentId: "", toAgentId: "seller" },
+        { fromAgentId: "a", fromPrincipal: BOB, toAgentId: "b" },
+      ]) {
+        expect(await refusal(platform.policy.checkDelegation(question, as(BOB)))).toMatchObject({
+          reason: "INVALID_REQUEST",
+        });
+      }
+    });
   });
 
   describe("with a predicate beside the rule", () => {

@@ -3,6 +3,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import {
   type CheckDelegationRequest,
+  type CheckDelegationResponse,
   CheckDelegationResponseSchema,
   type CheckToolAccessRequest,
   CheckToolAccessResponseSchema,
@@ -15,11 +16,19 @@ import { type Identity, mayActFor } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import { identify, type RegistryContext, viewerFor } from "../context.ts";
 import type { StoredAgent } from "../rules/agent.ts";
-import { checkDelegation, checkToolAccess, isRole, ORCHESTRATOR } from "../rules/policy.ts";
+import { overseerOf } from "../rules/bounds.ts";
+import {
+  checkDelegation,
+  checkToolAccess,
+  isRole,
+  ORCHESTRATOR,
+  type ToolQuestion,
+} from "../rules/policy.ts";
 import type { PartyFacts, PredicateFacts } from "../rules/predicate.ts";
 import { baseOf } from "../rules/registration.ts";
 import { decay, trustScore } from "../rules/trust.ts";
 import { findVisible } from "../store/agents.ts";
+import { boundAgents } from "../store/bound-agents.ts";
 import type { Viewer } from "../store/sight.ts";
 import { trustOf } from "./record-evidence.ts";
 
@@ -32,22 +41,44 @@ export function policyService(registry: RegistryContext): ServiceImpl<typeof Pol
 
 async function decideDelegation(
   registry: RegistryContext,
-  { fromAgentId: fromId, toAgentId: toId, justification, task }: CheckDelegationRequest,
+  request: CheckDelegationRequest,
   context: HandlerContext,
 ) {
   const identity = await identify(registry, context);
+  if (request.fromPrincipal !== "") return decideForKey(registry, identity, request);
+  const { fromAgentId: fromId, toAgentId: toId } = request;
   const viewer = viewerFor(identity, "");
   const now = registry.clock.now();
-  const { from, to, trust } = await registry.store.read(async (tx) => {
+  const { from, delegate } = await registry.store.read(async (tx) => {
     const from = await find(tx, fromId, viewer);
     // What the delegator does not see it cannot delegate to, whoever asks.
     const sight =
       from === undefined || from.record.principal === "" ? viewer : { principal: from.record.principal };
-    const seen = await find(tx, toId, sight);
-    const trusted = seen && (await trustOf(tx, seen, baseOf(toId) ?? toId, "", now)).trust;
-    return { from, to: seen, trust: trusted === undefined ? 0 : trustScore(decay(trusted, now)) };
+    return { from, delegate: await findDelegate(tx, toId, sight, now) };
   });
-  checkAsker(registry, identity, fromId, from, to);
+  checkAsker(registry, identity, fromId, from, delegate.to);
+  return judged(registry, request, fromId, from, delegate);
+}
+
+/** The agent that would be delegated to, and how far it is trusted. */
+interface Delegate {
+  readonly to: StoredAgent | undefined;
+  readonly trust: number;
+}
+
+async function findDelegate(tx: ReadTx, id: string, sight: Viewer, now: number): Promise<Delegate> {
+  const to = await find(tx, id, sight);
+  const trusted = to && (await trustOf(tx, to, baseOf(id) ?? id, "", now)).trust;
+  return { to, trust: trusted === undefined ? 0 : trustScore(decay(trusted, now)) };
+}
+
+function judged(
+  registry: RegistryContext,
+  { toAgentId: toId, justification, task }: CheckDelegationRequest,
+  fromId: string,
+  from: StoredAgent | undefined,
+  { to, trust }: Delegate,
+) {
   const { orchestratorMay } = registry;
   const { decision, ...rule } = checkDelegation({
     fromId,
@@ -65,9 +96,47 @@ async function decideDelegation(
       }),
   });
   const allowed = decision === PolicyDecision.ALLOWED;
-  const overseer = to?.record.manifest?.overseer;
-  const overseerId = allowed && overseer?.case === "overseerId" ? overseer.value : "";
-  return create(CheckDelegationResponseSchema, { allowed, decision, overseerId, ...rule });
+  const overseerId = allowed ? overseerOf(to?.record.manifest) : "";
+  const agentId = from === undefined ? "" : fromId;
+  return create(CheckDelegationResponseSchema, { allowed, decision, overseerId, agentId, ...rule });
+}
+
+/**
+ * Decides for a key: one of the manifests that bind it has to allow the delegation. The refusal is that of the first manifest
+ * that names the delegate, else of the first.
+ */
+async function decideForKey(registry: RegistryContext, identity: Identity, request: CheckDelegationRequest) {
+  const { fromPrincipal: principal, toAgentId: toId } = request;
+  const now = registry.clock.now();
+  return registry.store.read(async (tx) => {
+    let delegate: Delegate | undefined;
+    let refusal: CheckDelegationResponse | undefined;
+    let isNamed = false;
+    for await (const from of boundAgents(tx, principal)) {
+      checkKey(identity, principal, "from_principal");
+      delegate ??= await findDelegate(tx, toId, { principal }, now);
+      const answer = judged(registry, request, from.record.id, grantingOnly(from), delegate);
+      answer.agentId = from.record.id;
+      if (answer.allowed) return answer;
+      const names = from.record.manifest?.allowedAgents.includes(baseOf(toId) ?? toId) === true;
+      if (refusal === undefined || (names && !isNamed)) refusal = answer;
+      isNamed ||= names;
+    }
+    if (refusal !== undefined) return refusal;
+    return create(CheckDelegationResponseSchema, { allowed: true, decision: PolicyDecision.NOT_BOUND });
+  });
+}
+
+/** A removed agent's manifest still binds its key, and allows nothing. */
+function grantingOnly(agent: StoredAgent): StoredAgent | undefined {
+  return agent.status === AgentStatus.REMOVED ? undefined : agent;
+}
+
+function checkKey(identity: Identity, principal: string, field: string): void {
+  if (mayActFor(identity, principal)) return;
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the key itself may ask this", {
+    violations: [{ field, description: "is not the caller's" }],
+  });
 }
 
 function partyFacts(id: string, agent: StoredAgent | undefined): PartyFacts {
@@ -108,10 +177,11 @@ function checkAsker(
 
 async function decideToolAccess(
   registry: RegistryContext,
-  { agentId, ...question }: CheckToolAccessRequest,
+  { agentId, principal, ...question }: CheckToolAccessRequest,
   context: HandlerContext,
 ) {
   const identity = await identify(registry, context);
+  if (principal !== "") return decideToolForKey(registry, identity, principal, question);
   const agent = await registry.store.read((tx) => find(tx, agentId, viewerFor(identity, "")));
   if (agent !== undefined && !mayActFor(identity, agent.record.principal)) {
     throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent's own principal may ask this", {
@@ -120,6 +190,25 @@ async function decideToolAccess(
   }
   const decision = checkToolAccess(agent?.record, question);
   return create(CheckToolAccessResponseSchema, { allowed: decision === PolicyDecision.ALLOWED, decision });
+}
+
+/** One of the manifests that bind a key has to allow the tool. */
+async function decideToolForKey(
+  registry: RegistryContext,
+  identity: Identity,
+  principal: string,
+  question: ToolQuestion,
+) {
+  return registry.store.read(async (tx) => {
+    let decision: PolicyDecision = PolicyDecision.NOT_BOUND;
+    for await (const agent of boundAgents(tx, principal)) {
+      checkKey(identity, principal, "principal");
+      decision = checkToolAccess(grantingOnly(agent)?.record, question);
+      if (decision === PolicyDecision.ALLOWED) break;
+    }
+    const allowed = decision === PolicyDecision.ALLOWED || decision === PolicyDecision.NOT_BOUND;
+    return create(CheckToolAccessResponseSchema, { allowed, decision });
+  });
 }
 
 async function find(tx: ReadTx, id: string, viewer: Viewer): Promise<StoredAgent | undefined> {

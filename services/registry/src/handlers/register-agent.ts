@@ -16,6 +16,7 @@ import { announce, checkMayActFor, identify, type RegistryContext } from "../con
 import { verifyEd25519 } from "../ed25519.ts";
 import { repeatable } from "../idempotency.ts";
 import { present, register, type StoredAgent, type VersionName } from "../rules/agent.ts";
+import { overseerOf } from "../rules/bounds.ts";
 import { checkEndpoints, endpointsOf } from "../rules/endpoints.ts";
 import { inherit, MAX_INSTANCES } from "../rules/instances.ts";
 import { checkOverseers } from "../rules/overseers.ts";
@@ -30,6 +31,7 @@ import { putLease } from "../store/leases.ts";
 import { addMember, countMembers } from "../store/members.ts";
 import { isMember } from "../store/sight.ts";
 import { addVersion, findVersion, listVersions } from "../store/versions.ts";
+import { checkBounds, isOperatorsChange } from "./check-bounds.ts";
 
 const SCHEMAS = { request: RegisterAgentRequestSchema, answer: RegisterAgentResponseSchema };
 
@@ -56,7 +58,9 @@ export async function registerAgent(
     if (answered !== undefined) return answered;
     const known = await findAgent(tx, agent.id);
     const now = registry.clock.now();
-    checkPossession(registry, identity, agent, statement, { digest, now, recordTime: known?.updateTime });
+    if (!isOperatorsChange(registry, identity, agent, known)) {
+      checkPossession(registry, identity, agent, statement, { digest, now, recordTime: known?.updateTime });
+    }
     const baseId = baseOf(agent.id);
     const found = baseId === undefined ? undefined : await findAgent(tx, baseId);
     const base = found?.status === AgentStatus.REMOVED ? undefined : found;
@@ -66,6 +70,7 @@ export async function registerAgent(
     await join(tx, identity, agent, now);
     const version = await versionOf(tx, agent, known, digest);
     const stored = register(agent, known, now, version, base?.record);
+    await checkBounds(registry, tx, identity, stored.record, known?.record ?? base?.record);
     await putRecord(tx, registry, stored);
     await reindex(tx, stored, known);
     await putLease(tx, registry, agent.id, stored.heartbeatTime, stored.expireTime);
@@ -132,14 +137,10 @@ async function checkInstances(tx: WriteTx, baseId: string): Promise<void> {
 }
 
 async function checkManifest(tx: WriteTx, agent: Agent): Promise<void> {
-  await checkOverseers(agent.id, overseerOf(agent), async (id) => {
+  await checkOverseers(agent.id, overseerOf(agent.manifest) || undefined, async (id) => {
     const overseer = await findAgent(tx, id);
-    return overseer && overseerOf(overseer.record);
+    return overseerOf(overseer?.record.manifest) || undefined;
   });
-}
-
-function overseerOf({ manifest }: Agent): string | undefined {
-  return manifest?.overseer.case === "overseerId" ? manifest.overseer.value : undefined;
 }
 
 /** Founds an organization that has no members, and keeps strangers from registering what only its members see. */

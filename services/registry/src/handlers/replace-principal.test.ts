@@ -156,4 +156,36 @@ describe("ReplacePrincipal", () => {
     await register({ id: "a" }, signer());
     expect(await refusal(replace())).toMatchObject({ reason: "AGENT_NOT_FOUND" });
   });
+
+  describe("of an agent with a manifest", () => {
+    const binding = (allowedTools: string[]) => ({ serverId: "s", scopes: [], allowedTools });
+    const withTools = (id: string, tools: string[], key: Signer) =>
+      register({ id, manifest: { id, mcpBindings: [binding(tools)] } }, key);
+    const mayUse = async (principal: string, tool: string) =>
+      (await platform.policy.checkToolAccess({ principal, serverId: "s", tool })).allowed;
+
+    it("leaves the old key bound by it", async () => {
+      await withTools("a", ["read"], old);
+      expect(await mayUse(next.principal, "write")).toBe(true);
+      await replace();
+      for (const { principal } of [old, next]) {
+        expect([await mayUse(principal, "read"), await mayUse(principal, "write")]).toEqual([true, false]);
+      }
+    });
+
+    it("gives a key that manifests bind nothing more, where owners may not widen", async () => {
+      await platform.stop();
+      platform = await startPlatform(["--bounds-operators", "the-operator"]);
+      await withTools("b", ["read"], next);
+      await withTools("a", ["read", "write"], old);
+      expect(await refusal(replace())).toMatchObject({
+        reason: "AGENT_BOUNDS_WIDENED",
+        fields: ['agent.manifest.mcp_bindings["s"].allowed_tools["write"]'],
+      });
+      expect(await principalOf()).toBe(old.principal);
+      await withTools("a", ["read"], old);
+      await replace();
+      expect(await principalOf()).toBe(next.principal);
+    });
+  });
 });

@@ -21,6 +21,7 @@ import { findAgent, listInstances, putRecord } from "../store/agents.ts";
 import { addMember } from "../store/members.ts";
 import { isMember } from "../store/sight.ts";
 import { addVersion } from "../store/versions.ts";
+import { checkBounds } from "./check-bounds.ts";
 import { nextRevision } from "./register-agent.ts";
 
 /** AgentService.ReplacePrincipal. */
@@ -29,7 +30,7 @@ export async function replacePrincipal(
   request: ReplacePrincipalRequest,
   context: HandlerContext,
 ): Promise<ReplacePrincipalResponse> {
-  await identify(registry, context);
+  const identity = await identify(registry, context);
   const { id, replaced, principal } = request;
   if (principal === replaced) throw invalid("principal", "is the one that it replaces");
   if (baseOf(id) !== undefined) throw invalid("id", "is an instance: the key of its base is replaced");
@@ -40,6 +41,7 @@ export async function replacePrincipal(
     checkBoth(registry, request, isDone ? undefined : known?.updateTime);
     if (known === undefined || (!isDone && known.record.principal !== replaced)) throw agentNotFound(id);
     if (isDone) return present(known, view);
+    await checkBounds(registry, tx, identity, withPrincipal(known.record, principal), known.record);
     const changed = await replace(registry, tx, known, principal);
     for (const instance of await listInstances(tx, id, MAX_INSTANCES)) {
       if (instance.own.principal === replaced) await replace(registry, tx, instance, principal, changed);

@@ -11,6 +11,7 @@ import type { AgentIndex } from "../agent-index/agent-index.ts";
 import type { StoredAgent } from "../rules/agent.ts";
 import type { LivenessView } from "../rules/liveness.ts";
 import { baseOf } from "../rules/registration.ts";
+import { bindKey } from "./bound-keys.ts";
 import { indexAgent } from "./indexing.ts";
 import { putViewers, sees, sightCondition, type Viewer } from "./sight.ts";
 
@@ -63,6 +64,22 @@ export async function listInstances(tx: ReadTx, baseId: string, limit: number): 
   return rows.map(toStored);
 }
 
+/** Agents that `bound_keys` names for a key, removed ones too, in the order of their ids. */
+export async function listBoundAgents(
+  tx: ReadTx,
+  principal: string,
+  after: string,
+  limit: number,
+): Promise<StoredAgent[]> {
+  const rows = await tx.all<AgentRow>(
+    `SELECT ${COLUMNS} FROM bound_keys k CROSS JOIN agents a CROSS JOIN leases l
+     WHERE k.principal = ? AND k.agent_id > ? AND a.id = k.agent_id AND l.agent_id = k.agent_id
+     ORDER BY k.agent_id LIMIT ?`,
+    [principal, after, limit],
+  );
+  return rows.map(toStored);
+}
+
 /** How many instances an agent has, removed ones too. */
 export async function countInstances(tx: ReadTx, baseId: string): Promise<number> {
   const row = await tx.get<{ n: number }>("SELECT COUNT(*) AS n FROM agents WHERE base_id = ?", [baseId]);
@@ -108,6 +125,7 @@ export async function putRecord(tx: WriteTx, memory: AgentMemory, agent: StoredA
   if (record.visibleTo.length > 0 || known?.visibility === AgentVisibility.NAMED) {
     await putViewers(tx, record.id, record.visibleTo);
   }
+  if (baseId === null) await bindKey(tx, agent);
   await indexAgent(tx, memory.index, agent);
 }
 

@@ -54,6 +54,12 @@ export const migrations: readonly Migration[] = [
       CREATE INDEX agents_by_organization ON agents (organization, status, id);
       CREATE INDEX agents_by_principal ON agents (principal, status, id);
 
+      CREATE TABLE bound_keys (
+        principal TEXT NOT NULL,         -- a key that the agent has or had
+        agent_id TEXT NOT NULL REFERENCES agents (id),
+        PRIMARY KEY (principal, agent_id)
+      );
+
       CREATE TABLE leases (
         agent_id TEXT PRIMARY KEY REFERENCES agents (id),
         heartbeat_time BIGINT NOT NULL,

@@ -2,7 +2,7 @@ import type { CallOptions, HandlerContext } from "@connectrpc/connect";
 import type { TaskFailure } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { CompleteAssignmentRequest, Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { type Clock, invalid, type Timers } from "@depute/core";
-import { type Authority, type Identity, mayActFor, ownOptions } from "@depute/service";
+import { type Authority, type BoundsOperators, type Identity, mayActFor, ownOptions } from "@depute/service";
 import type { ContextMemory } from "../context-memory.ts";
 import type { Dependencies } from "../dependencies.ts";
 import type { Dispatcher } from "../dispatcher.ts";
@@ -39,6 +39,8 @@ export interface TasksContext {
   readonly assignmentWakeUps: WakeUps;
   readonly dispatcher: Dispatcher;
   readonly treeLimits: TreeLimits;
+  /** Who may widen agents' limits. */
+  readonly boundsOperators: BoundsOperators;
   readonly contextMemory: ContextMemory;
   /** The reviews of held results. */
   readonly oversight: Oversight;

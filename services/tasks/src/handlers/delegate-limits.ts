@@ -1,19 +1,29 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { DelegateLimits } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
+import { type Identity, mayActFor } from "@depute/service";
+import { widensHeld } from "../rules/delegate-limits.ts";
 import { countHeldByAgent, readDelegateLimits, writeDelegateLimits } from "../store/queue-rows.ts";
-import { callerOf, callOptions, type TasksContext } from "./context.ts";
+import { callOptions, type TasksContext } from "./context.ts";
 
-/** Bounds how much work an agent's workers get together. */
+/**
+ * Bounds how much work an agent's workers get together.
+ *
+ * @throws DeputeError AGENT_NOT_FOUND, AGENT_BOUNDS_WIDENED, CALLER_NOT_ALLOWED
+ */
 export async function setDelegateLimits(
   tasks: TasksContext,
   agentId: string,
   limits: DelegateLimits,
   context: HandlerContext,
 ): Promise<void> {
-  await requireAgent(tasks, agentId, context);
-  const { engine } = tasks;
+  const { engine, boundsOperators } = tasks;
+  const identity = await requireAgent(tasks, agentId, context);
   await engine.store.write(async (tx) => {
+    const before = await readDelegateLimits(tx, agentId);
+    if (widensHeld(before, limits) && !boundsOperators.mayWiden(identity)) {
+      throw widened(agentId, before?.maxHeld ?? 0, limits.maxHeld);
+    }
     await writeDelegateLimits(tx, agentId, limits);
     engine.limitsChanged(tx, agentId);
   });
@@ -28,12 +38,28 @@ export async function getDelegateLimits(tasks: TasksContext, agentId: string, co
   }));
 }
 
-async function requireAgent(tasks: TasksContext, id: string, context: HandlerContext): Promise<void> {
-  const caller = await callerOf(tasks, context);
+/** The caller, which is the agent or an operator of bounds. */
+async function requireAgent(tasks: TasksContext, id: string, context: HandlerContext): Promise<Identity> {
+  const identity = await tasks.authority.identify(context);
+  const isOperator = tasks.boundsOperators.includes(identity);
   const { agent } = await tasks.dependencies.agents.getAgent(
-    { id, viewer: caller.principal },
+    { id, viewer: isOperator ? "" : identity.principal },
     callOptions(tasks, context),
   );
-  if (agent !== undefined && caller.mayActFor(agent.principal)) return;
+  if (isOperator || (agent !== undefined && mayActFor(identity, agent.principal))) return identity;
   throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent itself can bound its work");
+}
+
+function widened(agent: string, before: number, after: number): DeputeError {
+  const words = (maxHeld: number) => (maxHeld === 0 ? "no bound" : String(maxHeld));
+  return new DeputeError(
+    ErrorReason.AGENT_BOUNDS_WIDENED,
+    "the change widens the agent's limits; only a principal of DEPUTE_BOUNDS_OPERATORS may do that",
+    {
+      metadata: { agent, widenings: "1" },
+      violations: [
+        { field: "limits.max_held", description: `was ${words(before)}, would be ${words(after)}` },
+      ],
+    },
+  );
 }

@@ -72,7 +72,11 @@ export interface Bench {
   close(): Promise<void>;
 }
 
-export async function openBench(fakes = new Fakes()): Promise<Bench> {
+/** @param boundsOperators principals that may widen agents' limits; none: their owners */
+export async function openBench(
+  fakes = new Fakes(),
+  boundsOperators: readonly string[] = [],
+): Promise<Bench> {
   const clock = new ManualClock(T0);
   const rights: AskedRight[] = [];
   const dataDir = mkdtempSync(join(tmpdir(), "depute-tasks-"));
@@ -90,6 +94,7 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
       clock,
       timers: clock,
       bus,
+      auth: "open",
       connect: (name) => createDirectTransport({ routes: fakes.routes(name) }),
       authority: authorityNoting(rights),
       dataDir,
@@ -107,6 +112,7 @@ export async function openBench(fakes = new Fakes()): Promise<Bench> {
       tombstoneMs: DAY_MS,
       reviewTimeoutMs: DAY_MS / 2,
       reviewEscalation: ["the-orchestrator"],
+      boundsOperators,
     });
     const routes = (router: ConnectRouter) => {
       router.service(TaskService, taskService(runtime.context));

@@ -123,29 +123,29 @@ export class Fakes {
       const manifest = agent.overseer === undefined ? {} : { manifest: { id, overseer } };
       return { agent: { id, principal: agent.principal, status, ...manifest } };
     });
-    router.rpc(AgentService.method.listAgents, ({ principal }) => {
+    router.rpc(PolicyService.method.checkDelegation, (question) => {
       this.#present("registry");
-      const own = [...this.agents].filter(([, agent]) => agent.principal === principal);
-      return {
-        agents: own.map(([id, { mayDelegateTo }]) => ({
-          id,
-          ...(mayDelegateTo && { manifest: { id, allowedAgents: [...mayDelegateTo] } }),
-        })),
-      };
-    });
-    router.rpc(PolicyService.method.checkDelegation, ({ fromAgentId, toAgentId, justification, task }) => {
-      this.#present("registry");
+      const { fromAgentId, fromPrincipal, toAgentId, justification, task } = question;
+      const binding = [...this.agents].filter(
+        ([id, { principal, mayDelegateTo }]) =>
+          id === fromAgentId || (principal === fromPrincipal && mayDelegateTo !== undefined),
+      );
+      if (fromPrincipal !== "" && binding.length === 0) {
+        return { allowed: true, decision: PolicyDecision.NOT_BOUND };
+      }
       this.justifications.push(justification);
       this.works.push(task);
-      const isNamed = this.agents.get(fromAgentId)?.mayDelegateTo?.includes(toAgentId) === true;
-      if (!isNamed) return { allowed: false, decision: PolicyDecision.NOT_ALLOWED };
+      const named = binding.find(([, { mayDelegateTo }]) => mayDelegateTo?.includes(toAgentId));
+      const agentId = (named ?? binding[0])?.[0] ?? "";
+      if (named === undefined) return { allowed: false, decision: PolicyDecision.NOT_ALLOWED, agentId };
       if (this.predicateFailure !== undefined) {
         const { PREDICATE_FAILED, PREDICATE_NOT_MET } = PolicyDecision;
         const decision = this.predicateFailure === "" ? PREDICATE_NOT_MET : PREDICATE_FAILED;
-        return { allowed: false, decision, predicateFailure: this.predicateFailure };
+        return { allowed: false, decision, agentId, predicateFailure: this.predicateFailure };
       }
       const allowed = justification.trim() !== "";
-      return { allowed, decision: allowed ? PolicyDecision.ALLOWED : PolicyDecision.NO_JUSTIFICATION };
+      const decision = allowed ? PolicyDecision.ALLOWED : PolicyDecision.NO_JUSTIFICATION;
+      return { allowed, decision, agentId };
     });
     router.rpc(DiscoveryService.method.resolveCapability, ({ capabilityId, hash, viewer }) => {
       this.#present("registry");

@@ -1,0 +1,46 @@
+import type { Identity } from "./authority.ts";
+import type { Logger } from "./log.ts";
+
+/** The setting of every service that keeps bounds of agents. */
+export const BOUNDS_OPERATORS = {
+  type: "list",
+  default: [],
+  help:
+    "principals that may widen what bounds an agent: its manifest's permissions, its overseer, its limits; " +
+    "none: its owner on an open loopback, and no principal where credentials are required",
+  group: "Registry",
+} as const;
+
+/** Who may widen what bounds an agent. Its owner may always narrow it. */
+export class BoundsOperators {
+  readonly #operators: ReadonlySet<string>;
+  readonly #isOpen: boolean;
+
+  /** @param auth whether a call without credentials is served, which is for loopback only */
+  constructor(operators: readonly string[], auth: "open" | "required") {
+    this.#operators = new Set(operators);
+    this.#isOpen = auth === "open";
+  }
+
+  /** Whether the owners of agents may widen their bounds themselves. */
+  get ownersMay(): boolean {
+    return this.#isOpen && this.#operators.size === 0;
+  }
+
+  /** Whether the setting names the caller. */
+  includes({ principal }: Pick<Identity, "principal">): boolean {
+    return this.#operators.has(principal);
+  }
+
+  /** Whether a caller that may change an agent may also widen its bounds. */
+  mayWiden(identity: Pick<Identity, "principal">): boolean {
+    return this.ownersMay || this.includes(identity);
+  }
+
+  /** Says at start-up what an empty setting means. */
+  announce(log: Pick<Logger, "info" | "warn">): void {
+    if (this.#operators.size > 0) return;
+    if (this.ownersMay) log.info("DEPUTE_BOUNDS_OPERATORS is empty: owners may widen their agents' bounds");
+    else log.warn("DEPUTE_BOUNDS_OPERATORS is empty: no principal may widen the bounds of an agent");
+  }
+}
