@@ -3,7 +3,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { describe, expect, test } from "vitest";
-import { call, error, introduce, json, notification, result, startPlatform } from "../gateway/platform.ts";
+import {
+  call,
+  error,
+  introduce,
+  json,
+  notification,
+  result,
+  startPlatform,
+  value,
+} from "../gateway/platform.ts";
 import { CONTEXT, dataOf, frames, Scene, work } from "./scene.ts";
 
 const scene = new Scene();
@@ -120,7 +129,7 @@ describe("nekte.delegate", () => {
     expect(await countTasks()).toBe(before);
   });
 
-  test.each([true, false])("a context is the input only where it may be persisted (%s)", async (persist) => {
+  test.each([true, false])("a context's data is the input (persist: %s)", async (persist) => {
     const params = work();
     const permissions = { ...CONTEXT.permissions, persist };
     const context = { ...params.context, permissions };
@@ -129,7 +138,7 @@ describe("nekte.delegate", () => {
     const { task } = await scene.platform.clients.tasks.getTask({
       name: { case: "externalId", value: params.task.id },
     });
-    expect(task?.input !== undefined).toBe(persist);
+    expect(task?.input).toEqual(value({ reviews: 3 }));
   });
 
   test("a context that may not be persisted never reaches the disk", async () => {
@@ -161,7 +170,7 @@ describe("nekte.delegate", () => {
       scene.platform.post("/nekte/nlp-worker", call("nekte.delegate", { ...params, context }), headers);
     await frames(await post(), "event: partial");
     const request = call("nekte.context", { action: "request", envelope: { id: context.id } });
-    while ((await json(scene.platform.post("/nekte", request))).result?.status !== "not_found");
+    while ((await json(scene.platform.post("/nekte", request))).error?.code !== -32004);
     const other = { ...params, task: { ...params.task, desc: "other" }, context };
     expect(
       await error(scene.platform.post("/nekte/nlp-worker", call("nekte.delegate", other))),

@@ -81,7 +81,7 @@ describe.each([
     expect(last?.case === "completed" && last.value.output).toMatchObject({
       minimal: "done",
       compact: value({ short: true }),
-      full: value({ input: { reviews: 3 }, data: [], saved: null }),
+      full: value({ input: { reviews: 3 }, data: [{ reviews: 3 }], saved: null }),
     });
   });
 
@@ -92,7 +92,7 @@ describe.each([
     const last = events.at(-1)?.payload;
     // The first goes along with the work; the other is shared with the agent.
     expect(last?.case === "completed" && last.value.output?.full).toEqual(
-      value({ input: null, data: ["a"], saved: null }),
+      value({ input: "a", data: ["a"], saved: null }),
     );
   });
 
@@ -180,7 +180,7 @@ test("work whose context may not persist outlives the platform that handed it ov
     }
     const last = events.at(-1)?.payload;
     expect(last?.case === "completed" && last.value.output?.full).toEqual(
-      value({ input: null, data: ["between us"], saved: null }),
+      value({ input: "between us", data: ["between us"], saved: null }),
     );
     // What was told before is not told again.
     expect(kinds(events).filter((kind) => kind === "progress" || kind === "partial")).toEqual([

@@ -12,7 +12,6 @@ import { reasonOf } from "@depute/service";
 import type { Clients } from "../../src/clients.ts";
 import { renameFields } from "../../src/fault.ts";
 import type { WireCall } from "../../src/wire-call.ts";
-import { readJson } from "./json.ts";
 
 type Contexts = Pick<Clients, "contexts">;
 
@@ -60,27 +59,22 @@ export async function answerContext(
 }
 
 /**
- * What a delegation's context is of the task's draft: a shared context that it names (`compression` is `reference`), one that
- * is shared with it because it may not be persisted, or the input.
+ * What a delegation's context is of the task's draft: a shared context that it names (`compression` is `reference`), or one that
+ * the delegation shares. Its data is the task's input, under the context's permissions and for its time.
  *
- * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, INVALID_REQUEST, MALFORMED_JSON
+ * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, INVALID_REQUEST
  */
 export async function draftedContext(
   { contexts }: Contexts,
   { context }: DelegateRequest,
   call: WireCall,
-): Promise<Pick<MessageInitShape<typeof TaskDraftSchema>, "contextIds" | "contexts" | "input">> {
+): Promise<Pick<MessageInitShape<typeof TaskDraftSchema>, "contextIds" | "contexts" | "inputFromContext">> {
   if (context === undefined) return {};
   checkScope(context);
   if (context.compression === "reference") {
-    return { contextIds: [await referenceOf({ contexts }, context, call)] };
+    return { contextIds: [await referenceOf({ contexts }, context, call)], inputFromContext: true };
   }
-  return goesAlong(context) ? { contexts: [context] } : { input: readJson(context.data, "/context/data") };
-}
-
-/** Whether a context goes along as a shared one: a task's input would be written down. */
-export function goesAlong({ compression, permissions }: ContextEnvelope): boolean {
-  return compression === "reference" || permissions?.persist !== true;
+  return { contexts: [context], inputFromContext: true };
 }
 
 async function referenceOf({ contexts }: Contexts, { id }: ContextEnvelope, call: WireCall): Promise<string> {

@@ -1,5 +1,5 @@
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import { DeputeError } from "@depute/core";
+import { DeputeError, ErrorReason, reasonName } from "@depute/core";
 import { errorTable, rowOf } from "../../src/error-table.ts";
 import { refusalIn } from "../../src/fault.ts";
 import { JSON_RPC, OWN } from "../../src/own-codes.ts";
@@ -57,13 +57,18 @@ export function withCode(thrown: unknown): DeputeError {
   });
 }
 
+const CONTEXT_EXPIRED = reasonName(ErrorReason.CONTEXT_EXPIRED);
+
 type End = Extract<TaskEvent["payload"], { case: "failed" | "rejected" | "expired" | "revoked" }>;
 
-/** The NEKTE code of a task that ended without a result. A worker's own words do not choose it. */
-export function endCode(end: End["case"], wasVerified: boolean): number {
+/**
+ * The NEKTE code of a task that ended without a result. A worker's own words do not choose it: only the platform ends tasks as
+ * expired.
+ */
+export function endCode({ case: end, value }: End, wasVerified: boolean): number {
   switch (end) {
     case "expired":
-      return NEKTE.TASK_TIMEOUT.code;
+      return value.reason === CONTEXT_EXPIRED ? NEKTE.CONTEXT_EXPIRED.code : NEKTE.TASK_TIMEOUT.code;
     case "revoked":
       return OWN.TOKEN_DENIED.code;
     case "failed":

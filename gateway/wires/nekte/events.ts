@@ -73,7 +73,7 @@ function tell(event: TaskEvent, view: TaskView): Told | undefined {
     case "expired":
     case "revoked": {
       const { reason, message } = payload.value;
-      const code = endCode(payload.case, event.verification !== undefined);
+      const code = endCode(payload, event.verification !== undefined);
       return part({ case: "error", value: { taskId, code, message: message || reason } });
     }
     case "cancelled": {

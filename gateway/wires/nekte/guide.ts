@@ -32,8 +32,8 @@ The answer is a stream of server-sent events: progress, partial, status_change, 
 complete, error, cancelled. It stays open while the task is suspended. Losing the stream does not stop the task: post the
 same task again, with the header Last-Event-ID set to the last id that you saw, and the rest arrives. The same id with
 another body is refused. A refusal is a JSON-RPC error; with text/event-stream among what you accept, it is an error event.
-The context's data is the task's input. With persist false it is never written to disk and goes along as a shared context,
-which is gone with its ttl_s or with the process that holds it.
+The context's data is the task's input, for ttl_s seconds and under its permissions. With persist false it is never written to
+disk, and is gone with the process that holds it, too. Work whose context is gone before a worker has it fails with -32004.
 
 Afterwards
   nekte.task.status {"task_id": "mine-1"}

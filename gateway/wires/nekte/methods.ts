@@ -16,13 +16,13 @@ import {
   type TaskStatusRequest,
   type VerifyRequest,
 } from "@depute/contracts/nekte/v1/nekte_pb";
-import { DeputeError, ErrorReason, fromTimestamp, newId } from "@depute/core";
+import { DeputeError, ErrorReason, fromTimestamp, newId, reasonName } from "@depute/core";
 import { reasonOf } from "@depute/service";
 import type { Clients } from "../../src/clients.ts";
 import { renameFields } from "../../src/fault.ts";
 import type { WireCall } from "../../src/wire-call.ts";
 import { type Resolved, resolveLevel } from "./budget.ts";
-import { answerContext, draftedContext, goesAlong } from "./contexts.ts";
+import { answerContext, draftedContext } from "./contexts.ts";
 import { type Discovery, discover } from "./discover.ts";
 import { elapsedMs, type TaskView, toDelegateEvent, toError, viewAfter } from "./events.ts";
 import { readJson } from "./json.ts";
@@ -171,17 +171,13 @@ export class NekteMethods {
    */
   async #knownTask(agentId: string, { task, context }: DelegateRequest, refused: unknown, call: WireCall) {
     const reason = reasonOf(refused);
-    if (task === undefined || context === undefined || !goesAlong(context)) return undefined;
+    if (task === undefined || context === undefined) return undefined;
     if (reason === undefined || !CONTEXT_GONE.has(reason)) return undefined;
     const name = { case: "externalId", value: task.id } as const;
     const asked = this.#context.clients.tasks.getTask({ name }, call.asCaller);
     // What was refused first is what the caller is told.
     const known = (await asked.catch(() => undefined))?.task;
-    const isSame =
-      known?.agentId === agentId &&
-      known.capabilityId === "" &&
-      known.description === task.desc &&
-      known.input === undefined;
+    const isSame = known?.agentId === agentId && known.capabilityId === "" && known.description === task.desc;
     return isSame ? known.id : undefined;
   }
 
@@ -287,10 +283,15 @@ function failureOf({ payload, taskId }: TaskEvent): DeputeError | undefined {
       const { reason, message } = payload.value;
       return new DeputeError(ErrorReason.TASK_FAILED, message || reason, { metadata: { failure: reason } });
     }
-    case "expired":
-      return new DeputeError(ErrorReason.TASK_TIMEOUT, payload.value.message, {
+    case "expired": {
+      const { reason, message } = payload.value;
+      if (reason === reasonName(ErrorReason.CONTEXT_EXPIRED)) {
+        return new DeputeError(ErrorReason.CONTEXT_EXPIRED, message, { metadata: { context: "" } });
+      }
+      return new DeputeError(ErrorReason.TASK_TIMEOUT, message, {
         metadata: { task: taskId, limit: "total" },
       });
+    }
     case "revoked":
       return new DeputeError(ErrorReason.TOKEN_DENIED, payload.value.message, {
         metadata: { denial: "revoked" },

@@ -1,12 +1,13 @@
 import { create, equals } from "@bufbuild/protobuf";
+import type { Value } from "@bufbuild/protobuf/wkt";
 import { ShareContextRequestSchema } from "@depute/contracts/depute/tasks/v1/context_service_pb";
 import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { ContextEnvelopeSchema } from "@depute/contracts/nekte/v1/nekte_pb";
-import { DeputeError, ErrorReason } from "@depute/core";
+import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
 import type { ContextMemory } from "./context-memory.ts";
-import { lookUp } from "./contexts.ts";
-import { checkEnvelope, contextIdTaken, keepContexts, newContext } from "./new-context.ts";
+import { dataOf, lookUp } from "./contexts.ts";
+import { checkEnvelope, contextIdTaken, keepContexts, newContext, orGivesWay } from "./new-context.ts";
 import {
   type ContextRecord,
   contextNotFound,
@@ -14,6 +15,7 @@ import {
   MAX_CARRIED_BYTES,
   type Reader,
   requireForward,
+  requireReader,
   requireScope,
 } from "./rules/context.ts";
 import type { Viewer } from "./rules/visibility.ts";
@@ -34,43 +36,77 @@ export interface Carrier {
  *
  * @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED
  */
-export function checkContexts({ contextIds, contexts }: TaskDraft): void {
+export function checkContexts({ contextIds, contexts, inputFromContext, input }: TaskDraft): void {
+  if (inputFromContext) {
+    if (input !== undefined) throw invalid("draft.input", "is given beside input_from_context");
+    if (contextIds.length + contexts.length === 0) {
+      throw invalid("draft.input_from_context", "needs a context: give one in contexts or context_ids");
+    }
+  }
   if (contextIds.length + contexts.length > MAX_CARRIED) {
     throw tooMuch(`more than ${MAX_CARRIED} contexts`, "draft.contexts", MAX_CARRIED);
   }
   for (const [number, envelope] of contexts.entries()) checkEnvelope(envelope, `draft.contexts[${number}]`);
 }
 
+/** The contexts of a draft, before its task is there. */
+export interface Packed {
+  /** In the order of the draft: those that it names first. */
+  readonly all: readonly ContextRecord[];
+  /** Those that were shared before. */
+  readonly shared: readonly ContextRecord[];
+  /** Those that the draft itself shares. */
+  readonly own: readonly ContextRecord[];
+}
+
 /**
- * Sends a draft's contexts along with its task, and lets the delegate read them. To be called last in a transaction: what
- * is held in memory is not rolled back.
+ * The data that a draft names as its input: the first of its contexts. (NEKTE 7)
+ *
+ * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED
+ */
+export async function inputOfDraft(
+  tx: ReadTx,
+  memory: ContextMemory,
+  { contextIds: [id], contexts: [envelope], input, inputFromContext }: TaskDraft,
+  viewer: Viewer,
+  nowMs: number,
+): Promise<Value | undefined> {
+  if (!inputFromContext) return input;
+  if (id === undefined) return envelope && dataOf(envelope);
+  const record = await readContext(tx, memory, id);
+  if (record === undefined) throw contextNotFound(id);
+  requireReader(viewer, record, nowMs);
+  return dataOf(record.envelope);
+}
+
+/**
+ * Finds the contexts of a draft and makes those that it brings, without storing anything.
  *
  * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, CONTEXT_ID_TAKEN, LIMIT_EXCEEDED
  */
-export async function carryContexts(
+export async function packContexts(
   tx: WriteTx,
   memory: ContextMemory,
   { contextIds, contexts }: TaskDraft,
   to: Carrier,
   viewer: Viewer,
   nowMs: number,
-): Promise<void> {
-  if (contextIds.length + contexts.length === 0) return;
+): Promise<Packed> {
+  const all: ContextRecord[] = [];
   const shared: ContextRecord[] = [];
   for (const id of contextIds) {
-    const record = memory.find(id) ?? (await readContext(tx, id));
+    const record = await readContext(tx, memory, id);
     if (record === undefined) throw contextNotFound(id);
     shared.push(record);
+    all.push(record);
   }
-  const carried = shared.map(({ id }) => id);
   const own: ContextRecord[] = [];
   for (const envelope of contexts) {
     const request = create(ShareContextRequestSchema, { envelope });
     const record = newContext(request, to.delegator, [to.reader], nowMs);
-    const there = await sharedBefore(tx, memory, record);
-    if (there === undefined) own.push(record);
-    else shared.push(there);
-    carried.push((there ?? record).id);
+    const there = await sharedBefore(tx, memory, record, nowMs);
+    (there === undefined ? own : shared).push(there ?? record);
+    all.push(there ?? record);
   }
   for (const record of shared) requireForward(viewer, record, to.capabilityId, nowMs);
   for (const record of own) requireScope(record, to.capabilityId);
@@ -78,22 +114,45 @@ export async function carryContexts(
   if (bytes > MAX_CARRIED_BYTES) {
     throw tooMuch(`more than ${MAX_CARRIED_BYTES} bytes together`, "draft.context_ids", MAX_CARRIED_BYTES);
   }
-  for (const { id } of shared) {
-    if (memory.find(id) === undefined) await insertReader(tx, id, to.reader);
-    else tx.afterCommit(() => memory.addReader(id, to.reader));
-  }
-  await insertTaskContexts(tx, to.taskId, carried);
-  if (own.length > 0) await keepContexts(tx, memory, own, nowMs);
+  return { all, shared, own };
+}
+
+/** When the first of a draft's contexts expires, epoch milliseconds; undefined without contexts. */
+export function firstExpiry({ all }: Packed): number | undefined {
+  return all.length === 0 ? undefined : Math.min(...all.map(({ expireMs }) => expireMs));
+}
+
+/**
+ * Sends a draft's contexts along with its task, and lets the delegate read them. To be called last in a transaction: what
+ * is held in memory is not rolled back.
+ *
+ * @throws DeputeError LIMIT_EXCEEDED
+ */
+export async function sendContexts(
+  tx: WriteTx,
+  memory: ContextMemory,
+  { all, shared, own }: Packed,
+  { taskId, reader }: Carrier,
+): Promise<void> {
+  for (const { id } of shared) await insertReader(tx, id, reader);
+  await insertTaskContexts(
+    tx,
+    taskId,
+    all.map(({ id }) => id),
+  );
+  if (own.length > 0) await keepContexts(tx, memory, own);
 }
 
 /** What its owner shared before under the same id of its own, with whomever. */
 async function sharedBefore(
-  tx: ReadTx,
+  tx: WriteTx,
   memory: ContextMemory,
   { owner, externalId, envelope }: ContextRecord,
+  nowMs: number,
 ) {
   if (externalId === "") return undefined;
-  const there = await lookUp(tx, memory, owner, { case: "externalId", value: externalId });
+  const found = await lookUp(tx, memory, owner, { case: "externalId", value: externalId });
+  const there = await orGivesWay(tx, found, nowMs);
   if (there === undefined || there.isRevoked || equals(ContextEnvelopeSchema, there.envelope, envelope))
     return there;
   throw contextIdTaken(externalId);
@@ -113,7 +172,7 @@ export async function bringsTheSame(
   const carried = await readTaskContexts(tx, taskId);
   return contexts.every(({ data }, number) => {
     const held = memory.find(carried[contextIds.length + number] ?? "");
-    return held === undefined || held.isRevoked || Buffer.compare(held.envelope.data, data) === 0;
+    return held === undefined || Buffer.compare(held.data, data) === 0;
   });
 }
 

@@ -9,11 +9,12 @@ import {
 import { toTimestamp } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
 import type { ContextMemory } from "./context-memory.ts";
-import { carriedContexts } from "./contexts.ts";
+import { type Carried, carriedContexts, dataOf } from "./contexts.ts";
 import type { Engine } from "./engine.ts";
-import { type Advance, advance } from "./rules/advance.ts";
+import { type Advance, advance, contextExpired } from "./rules/advance.ts";
 import { heartbeatIntervalMs, workDeadlineMs } from "./rules/limits.ts";
 import type { TaskRecord } from "./rules/record.ts";
+import { isTerminal } from "./rules/state-machine.ts";
 import { readInput, type TaskInput } from "./store/input-rows.ts";
 import {
   acceptedBy,
@@ -23,6 +24,7 @@ import {
   readDelegateLimits,
   waitingTasks,
 } from "./store/queue-rows.ts";
+import { openRemote } from "./store/remote-rows.ts";
 import { readTask } from "./store/task-rows.ts";
 import { readCheckpoint, readProvidedInputs } from "./store/work-rows.ts";
 
@@ -76,10 +78,30 @@ export async function claimWithin(
 ): Promise<Assignment[]> {
   const assignments: Assignment[] = [];
   for (const taskId of await waitingTasks(tx, stream, engine.clock.now(), room)) {
-    const record = await engine.changeWithin(tx, taskId, (before, nowMs) => given(before, stream, nowMs));
-    assignments.push(await assignmentOf(tx, record, memory, engine.clock.now()));
+    const carried = await carriedContexts(tx, memory, taskId, engine.clock.now());
+    const isLacking = await lacksContext(tx, taskId, carried);
+    const record = await engine.changeWithin(tx, taskId, (before, nowMs) => {
+      // A time limit may have passed since the look.
+      if (isLacking || isTerminal(before.task.status)) return withoutContext(before, nowMs);
+      return given(before, stream, nowMs);
+    });
+    if (!isTerminal(record.task.status)) assignments.push(await assigned(tx, record, carried));
   }
   return assignments;
+}
+
+/**
+ * Whether a task lacks a context that it carries, so that nobody can work on it. Work that its agent's endpoint has already
+ * goes on there without.
+ */
+async function lacksContext(tx: ReadTx, taskId: string, { missingContextIds }: Carried): Promise<boolean> {
+  return missingContextIds.length > 0 && (await openRemote(tx, taskId)) === undefined;
+}
+
+/** A task that nobody can work on ends. */
+export function withoutContext(before: TaskRecord, nowMs: number): Advance {
+  if (isTerminal(before.task.status)) return { record: before, events: [] };
+  return advance(before, { payload: contextExpired(), by: "clock" }, nowMs);
 }
 
 /** A task that waited, in the hands of a worker. */
@@ -101,16 +123,22 @@ export async function heldAnew(
   known: ReadonlySet<string>,
   memory: ContextMemory,
 ): Promise<Assignment[]> {
-  return engine.store.read(async (tx) => {
+  const lacking: string[] = [];
+  const held = await engine.store.read(async (tx) => {
     const nowMs = engine.clock.now();
     const unknown = (await acceptedBy(tx, holder, begins, nowMs)).filter((taskId) => !known.has(taskId));
     const assignments: Assignment[] = [];
     for (const taskId of unknown.slice(0, CLAIM_BATCH)) {
       const record = await readTask(tx, taskId);
-      if (record !== undefined) assignments.push(await assignmentOf(tx, record, memory, nowMs));
+      if (record === undefined) continue;
+      const carried = await carriedContexts(tx, memory, taskId, nowMs);
+      if (await lacksContext(tx, taskId, carried)) lacking.push(taskId);
+      else assignments.push(await assigned(tx, record, carried));
     }
     return assignments;
   });
+  for (const taskId of lacking) await engine.change(taskId, withoutContext);
+  return held;
 }
 
 /** How many tasks more a stream may hold, by its own capacity and by its agent's limits. */
@@ -133,14 +161,24 @@ export async function assignmentOf(
   memory: ContextMemory,
   nowMs: number,
 ): Promise<Assignment> {
+  return assigned(tx, record, await carriedContexts(tx, memory, record.task.id, nowMs));
+}
+
+async function assigned(tx: ReadTx, record: TaskRecord, carried: Carried): Promise<Assignment> {
   const { task, epoch } = record;
   const checkpoint = task.checkpointAvailable ? await readCheckpoint(tx, task.id) : undefined;
-  return assignment(record, await readInput(tx, task.id), {
-    ...(checkpoint && { checkpoint }),
-    ...(await carriedContexts(tx, memory, task.id, nowMs)),
-    // A first attempt was asked nothing.
-    ...(epoch > 1 && { providedInputs: await readProvidedInputs(tx, task.id) }),
-  });
+  const { input, workerToken } = await readInput(tx, task.id);
+  const source = carried.contexts.find(({ id }) => id === task.inputContextId)?.envelope;
+  return assignment(
+    record,
+    { input: source === undefined ? input : dataOf(source), workerToken },
+    {
+      ...(checkpoint && { checkpoint }),
+      ...carried,
+      // A first attempt was asked nothing.
+      ...(epoch > 1 && { providedInputs: await readProvidedInputs(tx, task.id) }),
+    },
+  );
 }
 
 /** What goes along with work beside its input. */

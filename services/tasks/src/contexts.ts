@@ -1,9 +1,12 @@
-import { create } from "@bufbuild/protobuf";
+import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { type SharedContext, SharedContextSchema } from "@depute/contracts/depute/tasks/v1/context_pb";
+import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { toTimestamp } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
 import type { ContextMemory } from "./context-memory.ts";
-import type { ContextRecord } from "./rules/context.ts";
+import { type ContextRecord, endOf, mayRead } from "./rules/context.ts";
+import type { Viewer } from "./rules/visibility.ts";
 import {
   findContext,
   readContext,
@@ -18,19 +21,15 @@ export type ContextName =
   | { case: "externalId"; value: string }
   | { case: undefined; value?: undefined };
 
-/** A context, wherever it is kept. */
+/** A context, wherever its data is kept. */
 export async function lookUp(
   tx: ReadTx,
   memory: ContextMemory,
   owner: string,
   name: ContextName,
 ): Promise<ContextRecord | undefined> {
-  if (name.case === "externalId") {
-    const own = (record: ContextRecord) => record.owner === owner && record.externalId === name.value;
-    return memory.search(own) ?? (await findContext(tx, owner, name.value));
-  }
-  const id = name.value ?? "";
-  return memory.find(id) ?? (await readContext(tx, id));
+  if (name.case === "externalId") return findContext(tx, memory, owner, name.value);
+  return readContext(tx, memory, name.value ?? "");
 }
 
 /**
@@ -46,14 +45,20 @@ export async function revokeWithDerived(
   const left = [first];
   for (let record = left.pop(); record !== undefined; record = left.pop()) {
     const { id, isRevoked } = record;
-    // What is held in memory is not rolled back, and need not be: this is asked for again.
-    if (memory.find(id) !== undefined) memory.revoke(id);
-    else if (!isRevoked) await revokeContext(tx, record);
-    for (const derived of [...memory.derivedFrom(id), ...(await readDerived(tx, id))]) {
+    if (!isRevoked) await revokeContext(tx, record);
+    tx.afterCommit(() => memory.remove(id));
+    for (const derived of await readDerived(tx, memory, id)) {
       if (!seen.has(derived.id)) left.push(derived);
       seen.add(derived.id);
     }
   }
+}
+
+/** The contexts that a task carries. */
+export interface Carried {
+  readonly contexts: SharedContext[];
+  /** Ids of those that can be read no more. */
+  readonly missingContextIds: string[];
 }
 
 /** The contexts that go along with a task, as far as they can still be read. */
@@ -62,15 +67,37 @@ export async function carriedContexts(
   memory: ContextMemory,
   taskId: string,
   nowMs: number,
-): Promise<{ contexts: SharedContext[]; missingContextIds: string[] }> {
+): Promise<Carried> {
   const contexts: SharedContext[] = [];
   const missingContextIds: string[] = [];
   for (const id of await readTaskContexts(tx, taskId)) {
-    const record = memory.find(id) ?? (await readContext(tx, id));
-    if (record === undefined || record.isRevoked || record.expireMs <= nowMs) missingContextIds.push(id);
+    const record = await readContext(tx, memory, id);
+    if (record === undefined || endOf(record, nowMs) !== undefined) missingContextIds.push(id);
     else contexts.push(shown(record, "with its data"));
   }
   return { contexts, missingContextIds };
+}
+
+/**
+ * The input of a task that is the data of a context, for those who may read the context or to whom it may be forwarded;
+ * undefined for everybody else, and once the context is over.
+ */
+export async function inputFromContext(
+  tx: ReadTx,
+  memory: ContextMemory,
+  { inputContextId: id }: Task,
+  viewer: Viewer,
+  nowMs: number,
+): Promise<Value | undefined> {
+  const record = id === "" ? undefined : await readContext(tx, memory, id);
+  if (record === undefined || endOf(record, nowMs) !== undefined) return undefined;
+  const mayBeShown = mayRead(viewer, record) || record.envelope.permissions?.forward === true;
+  return mayBeShown ? dataOf(record.envelope) : undefined;
+}
+
+/** The data of an envelope, which was found to be JSON when it was shared. */
+export function dataOf({ data }: { readonly data: Uint8Array }): Value {
+  return fromJson(ValueSchema, JSON.parse(new TextDecoder().decode(data)) as JsonValue);
 }
 
 /** A context as it is told. */

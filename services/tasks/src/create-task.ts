@@ -5,7 +5,7 @@ import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_p
 import { DeputeError, ErrorReason, newId } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
 import type { AssignmentStream } from "./assignment-stream.ts";
-import { bringsTheSame, carryContexts } from "./carry-contexts.ts";
+import { bringsTheSame, firstExpiry, packContexts, sendContexts } from "./carry-contexts.ts";
 import { assignment, assignmentOf, given } from "./claim.ts";
 import type { ContextMemory } from "./context-memory.ts";
 import type { Dispatcher } from "./dispatcher.ts";
@@ -146,7 +146,11 @@ export async function createTaskWithin(
   const { agentId, agentPrincipal, capabilityId } = admitted.admission;
   const above = await placeOf(engine, tx, taskId, draft, admitted.admission, rights);
   const nowMs = engine.clock.now();
-  const made = newTask(taskId, draft, admitted.admission, nowMs, above);
+  const to = { taskId, delegator, capabilityId, reader: { agentId, principal: agentPrincipal } };
+  const packed = await packContexts(tx, rights.contextMemory, draft, to, rights.caller, nowMs);
+  const inputId = draft.inputFromContext ? (packed.all[0]?.id ?? "") : "";
+  const carried = { inputId, expireMs: firstExpiry(packed) };
+  const made = newTask(taskId, draft, admitted.admission, nowMs, above, carried);
   const stream = rights.dispatcher?.match(agentId, capabilityId);
   const { record, events } = stream === undefined ? made : taken(made, stream, nowMs);
   await insertTask(tx, record, { draftDigest: digest, createMs: nowMs });
@@ -161,8 +165,7 @@ export async function createTaskWithin(
   if (admitted.outputSchema !== undefined) {
     await insertOutputSchema(tx, admitted.admission.outputSchema, admitted.outputSchema);
   }
-  const to = { taskId, delegator, capabilityId, reader: { agentId, principal: agentPrincipal } };
-  await carryContexts(tx, rights.contextMemory, draft, to, rights.caller, nowMs);
+  if (packed.all.length > 0) await sendContexts(tx, rights.contextMemory, packed, to);
   await engine.tell(tx, { before: undefined, after: record, events });
   engine.announce(tx, record);
   if (stream !== undefined) {

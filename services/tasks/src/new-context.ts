@@ -1,4 +1,5 @@
-import { create } from "@bufbuild/protobuf";
+import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import {
   type ShareContextRequest,
   ShareContextRequestSchema,
@@ -8,21 +9,25 @@ import { DeputeError, ErrorReason, invalid, newId } from "@depute/core";
 import type { WriteTx } from "@depute/store";
 import type { ContextMemory } from "./context-memory.ts";
 import { messageDigest } from "./digest.ts";
-import { type ContextRecord, MAX_CONTEXT_MS, type Reader } from "./rules/context.ts";
-import { forgetExpired, insertContext } from "./store/context-rows.ts";
+import { type ContextRecord, endOf, MAX_CONTEXT_MS, type Reader } from "./rules/context.ts";
+import { checkValue, MAX_VALUE_BYTES } from "./rules/values.ts";
+import { freeContextIds, insertContext } from "./store/context-rows.ts";
 
 /**
- * Refuses an envelope whose data is no JSON or whose time is too long.
+ * Refuses an envelope whose data is no JSON that a worker can get, or whose time is too long.
  *
  * @param field where the envelope stands in the request
- * @throws DeputeError INVALID_REQUEST
+ * @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED
  */
 export function checkEnvelope({ data, ttlS }: ContextEnvelope, field: string): void {
+  let value: Value;
   try {
-    JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(data));
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(data);
+    value = fromJson(ValueSchema, JSON.parse(text) as JsonValue);
   } catch {
     throw invalid(`${field}.data`, "is not JSON");
   }
+  checkValue(value, `${field}.data`, MAX_VALUE_BYTES);
   if (ttlS * 1000 > MAX_CONTEXT_MS) throw invalid(`${field}.ttl_s`, "is more than 30 days");
 }
 
@@ -52,6 +57,7 @@ export function newContext(
     createMs: nowMs,
     expireMs: nowMs + envelope.ttlS * 1000,
     isRevoked: false,
+    dataIn: envelope.permissions?.persist === true ? "store" : "memory",
   };
 }
 
@@ -71,10 +77,23 @@ export async function keepContexts(
   tx: WriteTx,
   memory: ContextMemory,
   records: readonly ContextRecord[],
-  nowMs: number,
 ): Promise<void> {
-  await forgetExpired(tx, nowMs);
-  const mayPersist = ({ envelope }: ContextRecord) => envelope.permissions?.persist === true;
-  for (const record of records.filter(mayPersist)) await insertContext(tx, record);
-  memory.add(records.filter((record) => !mayPersist(record)));
+  for (const record of records) await insertContext(tx, record);
+  memory.add(records.filter(({ dataIn }) => dataIn === "memory"));
+}
+
+/**
+ * The context under an id of its owner's, unless its time has passed or its process has ended: then another one may have the id.
+ * One that was revoked keeps its id, so that nobody brings it back by repeating a call.
+ */
+export async function orGivesWay(
+  tx: WriteTx,
+  there: ContextRecord | undefined,
+  nowMs: number,
+): Promise<ContextRecord | undefined> {
+  if (there === undefined) return undefined;
+  const end = endOf(there, nowMs);
+  if (end === undefined || end === "revoked") return there;
+  await freeContextIds(tx, there);
+  return undefined;
 }

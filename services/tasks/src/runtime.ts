@@ -1,5 +1,6 @@
 import { BoundsOperators, type ServiceDeps } from "@depute/service";
 import { openStore } from "@depute/store";
+import { ContextKeeper } from "./context-keeper.ts";
 import { ContextMemory } from "./context-memory.ts";
 import { delegationEnds } from "./delegation-ends.ts";
 import { connectDependencies } from "./dependencies.ts";
@@ -20,6 +21,7 @@ export interface Runtime {
   readonly context: TasksContext;
   readonly timekeeper: Timekeeper;
   readonly purger: Purger;
+  readonly contextKeeper: ContextKeeper;
   /** Ends background work and closes the store. */
   close(): Promise<void>;
 }
@@ -100,6 +102,7 @@ export async function openRuntime(
     maxAgeMs: pollMs / 2,
   });
   const purger = new Purger({ store, clock, timers, log, retentionMs, tombstoneMs });
+  const contextKeeper = new ContextKeeper({ engine, memory: contextMemory, timers, log, tombstoneMs });
   const running = openOversight(deps, {
     engine,
     reviews: dependencies.reviews,
@@ -110,9 +113,11 @@ export async function openRuntime(
   engine.observe((tx, change) => oversight.observe(tx, change));
   const ends = delegationEnds({ store, delegations: dependencies.delegations, timers, log });
   engine.onDelegationEnd(() => ends.wake());
+  await contextKeeper.noteLost();
   ends.start();
   running.start();
   purger.start();
+  contextKeeper.start();
   timekeeper.start();
   follower.start();
   return {
@@ -137,11 +142,13 @@ export async function openRuntime(
     },
     timekeeper,
     purger,
+    contextKeeper,
     async close() {
       await Promise.all([
         timekeeper.close(),
         follower.close(),
         purger.close(),
+        contextKeeper.close(),
         ends.close(),
         running.close(),
       ]);

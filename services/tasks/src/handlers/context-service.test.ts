@@ -1,7 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { fromJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { as, type Bench, openBench, take } from "../testing/bench.ts";
+import { readContext } from "../store/context-rows.ts";
+import { as, type Bench, DAY_MS, openBench, take } from "../testing/bench.ts";
 import { ALICE, BOB } from "../testing/fakes.ts";
 import { refusal } from "../testing/platform.ts";
 
@@ -74,8 +78,47 @@ describe("a shared context", () => {
     await bench.pass(59_999);
     await request(id, ME);
     await bench.pass(1);
-    expect(["CONTEXT_EXPIRED", "CONTEXT_NOT_FOUND"]).toContain((await refusal(request(id, ME))).reason);
+    for (const options of [HER, ME]) {
+      expect(await refusal(request(id, options))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
+    }
+    expect(await refusal(request(id, OTHER))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+    expect(await refusal(delegate([id]))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
   });
+
+  test.each([true, false])(
+    "is known for a while after its time, without its data (persist: %s)",
+    async (persist) => {
+      const id = await share({ permissions: { ...ALL, persist }, readers: ["bob"] });
+      await bench.pass(60_000);
+      await bench.runtime.contextKeeper.purge();
+      const kept = await bench.runtime.context.engine.store.read((tx) =>
+        readContext(tx, bench.runtime.context.contextMemory, id),
+      );
+      expect(kept).toMatchObject({ dataIn: "nowhere", envelope: { data: new Uint8Array() } });
+      expect(await refusal(request(id, ME))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
+      await bench.pass(DAY_MS);
+      await bench.runtime.contextKeeper.purge();
+      expect(await refusal(request(id, ME))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+    },
+  );
+
+  test.each([true, false])(
+    "leaves its id to another once its time has passed (persist: %s)",
+    async (persist) => {
+      const permissions = { ...ALL, persist };
+      const first = await share({ permissions, requestId: "one", envelope: { id: "mine" } });
+      await bench.pass(60_000);
+      const second = await share({
+        permissions,
+        requestId: "two",
+        envelope: { id: "mine", data: json("new") },
+      });
+      expect(second).not.toBe(first);
+      const named = await bench.contexts.requestContext({ name: { case: "externalId", value: "mine" } }, HER);
+      expect(named.context?.envelope?.data).toEqual(json("new"));
+      expect(await refusal(request(first))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
+    },
+  );
 
   test.each([true, false])(
     "is over when its owner takes it back, and nobody else can (persist: %s)",
@@ -146,8 +189,8 @@ describe("a context that may not be persisted", () => {
     expect(files().join("")).not.toContain("between us");
     await bench.reopen();
     expect(files().join("")).not.toContain("between us");
-    expect(await refusal(request(id))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
-    expect(await take(bench, "bob")).toMatchObject({ contexts: [], missingContextIds: [id] });
+    expect(await refusal(request(id))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
+    expect(await refusal(request(id, OTHER))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
   });
 
   test("is refused when there is no room, until others are over", async () => {
@@ -174,11 +217,89 @@ describe("a context that goes along with a task", () => {
     expect((await request(id, ME)).context?.readerAgentIds).toEqual(["bob"]);
   });
 
-  test("is missing when it is over", async () => {
-    const id = await share({});
-    await delegate([id]);
-    await revoke(id);
-    expect(await take(bench, "bob")).toMatchObject({ contexts: [], missingContextIds: [id] });
+  describe.each([true, false])("that is over (persist: %s)", (persist) => {
+    const permissions = { ...ALL, persist };
+    const endOf = async (taskId: string) => {
+      const { task } = await bench.tasks.getTask({ name: { case: "id", value: taskId } }, HER);
+      return [task?.status, task?.failure?.reason];
+    };
+    const EXPIRED = [TaskStatus.EXPIRED, "CONTEXT_EXPIRED"];
+
+    test("ends the work at that moment, if no worker has it", async () => {
+      const taskId = await delegate([await share({ permissions })]);
+      await bench.pass(59_999);
+      expect(await endOf(taskId)).toEqual([TaskStatus.PENDING, undefined]);
+      await bench.pass(1);
+      expect(await endOf(taskId)).toEqual(EXPIRED);
+    });
+
+    test("leaves work alone that a worker has", async () => {
+      const taskId = await delegate([await share({ permissions })]);
+      const { lease } = await take(bench, "bob");
+      await bench.workers.startAssignment({ lease }, ME);
+      await bench.pass(10_000);
+      await bench.workers.heartbeatAssignment({ lease }, ME);
+      await bench.pass(20_000);
+      await bench.workers.heartbeatAssignment({ lease }, ME);
+      await bench.pass(29_000);
+      await bench.workers.heartbeatAssignment({ lease }, ME);
+      await bench.pass(2_000);
+      expect((await endOf(taskId))[0]).toBe(TaskStatus.RUNNING);
+    });
+
+    test.each(["expired", "revoked"])("ends the work when another worker would get it (%s)", async (how) => {
+      const id = await share({ permissions });
+      const taskId = await delegate([id]);
+      const { lease } = await take(bench, "bob");
+      if (how === "revoked") await revoke(id);
+      await bench.workers.releaseAssignment({ lease }, ME);
+      if (how === "expired") await bench.pass(60_000);
+      await expect(take(bench, "bob")).rejects.toThrow("nothing to do");
+      expect(await endOf(taskId)).toEqual(EXPIRED);
+    });
+
+    test("ends the work instead of sending it again after a lost answer", async () => {
+      const id = await share({ permissions });
+      const taskId = await delegate([id]);
+      const poll = () =>
+        bench.workers.takeAssignments(
+          { agentId: "bob", worker: "w", capacity: 2, wait: { seconds: 0n } },
+          ME,
+        );
+      expect((await poll()).assignments).toHaveLength(1);
+      expect((await poll()).assignments).toHaveLength(1);
+      await revoke(id);
+      expect((await poll()).assignments).toEqual([]);
+      expect(await endOf(taskId)).toEqual(EXPIRED);
+    });
+
+    test("was in memory: the end of its process ends the work that waits", async () => {
+      const taskId = await delegate([await share({ permissions })]);
+      await bench.reopen();
+      expect(await endOf(taskId)).toEqual(persist ? [TaskStatus.PENDING, undefined] : EXPIRED);
+    });
+  });
+
+  test.each([true, false])("is the input where the draft says so (persist: %s)", async (persist) => {
+    const id = await share({ permissions: { forward: false, derive: false, persist } });
+    const draft = { agentId: "bob", description: "read", contextIds: [id], inputFromContext: true };
+    const { task } = await bench.tasks.createTask({ requestId: "from context", draft }, HER);
+    const read = async (options: object) =>
+      (await bench.tasks.getTask({ name: { case: "id", value: task?.id ?? "" } }, options)).task?.input;
+    const input = fromJson(ValueSchema, { note: "between us" });
+    expect((await take(bench, "bob")).task?.input).toEqual(input);
+    expect([await read(HER), await read(ME)]).toEqual([input, input]);
+    await bench.pass(60_000);
+    expect([await read(HER), await read(ME)]).toEqual([undefined, undefined]);
+  });
+
+  test("is the input in the place of another, or of none", async () => {
+    const draft = { agentId: "bob", description: "read", inputFromContext: true };
+    const bring = (more: object) =>
+      bench.tasks.createTask({ requestId: `request ${++count}`, draft: { ...draft, ...more } }, HER);
+    expect(await refusal(bring({}))).toMatchObject({ fields: ["draft.input_from_context"] });
+    const both = { contextIds: [await share({})], input: fromJson(ValueSchema, 1) };
+    expect(await refusal(bring(both))).toMatchObject({ fields: ["draft.input"] });
   });
 
   test.each([true, false])(
@@ -240,7 +361,6 @@ describe("a context that comes with the task's own request", () => {
     await bench.reopen();
     const files = readdirSync(bench.dataDir).map((file) => readFileSync(join(bench.dataDir, file), "latin1"));
     expect(files.join("")).not.toContain("between us");
-    expect(await take(bench, "bob")).toMatchObject({ contexts: [], missingContextIds: [expect.any(String)] });
   });
 
   test.each([true, false])("is part of what a request id stands for (persist: %s)", async (persist) => {
@@ -347,7 +467,7 @@ describe("a context made of another", () => {
       ] as const) {
         expect(await refusal(request(id, options))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
       }
-      expect(await take(bench, "carol")).toMatchObject({ contexts: [], missingContextIds: [derived] });
+      await expect(take(bench, "carol")).rejects.toThrow("nothing to do");
       expect(bench.runtime.context.contextMemory.bytes).toBe(0);
     },
   );

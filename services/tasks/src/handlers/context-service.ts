@@ -5,16 +5,18 @@ import type {
   ShareContextRequest,
 } from "@depute/contracts/depute/tasks/v1/context_service_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
-import type { ReadTx } from "@depute/store";
+import type { ReadTx, WriteTx } from "@depute/store";
 import type { ContextMemory } from "../context-memory.ts";
 import { type ContextName, lookUp, revokeWithDerived, shown } from "../contexts.ts";
-import { checkEnvelope, contextIdTaken, keepContexts, newContext } from "../new-context.ts";
+import { checkEnvelope, contextIdTaken, keepContexts, newContext, orGivesWay } from "../new-context.ts";
 import {
   type ContextRecord,
   contextNotFound,
   isOwner,
+  mayRead,
   type Reader,
   requireDerivation,
+  requireLasting,
   requireReader,
   requireScope,
 } from "../rules/context.ts";
@@ -60,10 +62,7 @@ async function find(
   name: ContextName,
 ): Promise<ContextRecord> {
   const record = await lookUp(tx, memory, caller.principal, name);
-  const isKnown =
-    record !== undefined &&
-    (isOwner(caller, record) || record.readers.some(({ principal }) => caller.mayActFor(principal)));
-  if (!isKnown) throw contextNotFound(name.value ?? "");
+  if (record === undefined || !mayRead(caller, record)) throw contextNotFound(name.value ?? "");
   return record;
 }
 
@@ -79,31 +78,34 @@ async function share(
   const readers = await readersOf(tasks, request, caller.principal, context);
   const record = newContext(request, caller.principal, readers, nowMs);
   return engine.store.write(async (tx) => {
-    const known = await findKnown(tx, memory, record);
+    const known = await findKnown(tx, memory, record, nowMs);
     if (known !== undefined) return known;
     for (const id of request.derivedFrom) {
       const source = await find(tx, memory, caller, { case: "id", value: id });
       requireDerivation(caller, source, record.envelope, record.expireMs, nowMs);
     }
-    await keepContexts(tx, memory, [record], nowMs);
+    await keepContexts(tx, memory, [record]);
     return record;
   });
 }
 
 /** @throws DeputeError REQUEST_ID_REUSED, CONTEXT_ID_TAKEN */
-async function findKnown(tx: ReadTx, memory: ContextMemory, asked: ContextRecord) {
+async function findKnown(tx: WriteTx, memory: ContextMemory, asked: ContextRecord, nowMs: number) {
   const { owner, requestId, externalId, digest } = asked;
-  const byRequest =
-    memory.search((held) => held.owner === owner && held.requestId === requestId) ??
-    (await findContextOfRequest(tx, owner, requestId));
-  if (byRequest !== undefined && byRequest.digest !== digest) {
+  const found = await findContextOfRequest(tx, memory, owner, requestId);
+  const byRequest = found?.digest === "" ? await orGivesWay(tx, found, nowMs) : found;
+  // Nothing is known of what a request said whose data could not be persisted.
+  if (byRequest !== undefined && byRequest.digest !== "" && byRequest.digest !== digest) {
     throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id was used with another context", {
       metadata: { request_id: requestId },
     });
   }
   if (byRequest !== undefined || externalId === "") return byRequest;
-  const byId = await lookUp(tx, memory, owner, { case: "externalId", value: externalId });
-  if (byId === undefined || byId.digest === digest) return byId;
+  const there = await lookUp(tx, memory, owner, { case: "externalId", value: externalId });
+  const byId = await orGivesWay(tx, there, nowMs);
+  if (byId === undefined) return undefined;
+  requireLasting(byId, nowMs);
+  if (byId.digest === digest) return byId;
   throw contextIdTaken(externalId);
 }
 

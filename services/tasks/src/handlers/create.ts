@@ -3,10 +3,12 @@ import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type {
   CreateTaskRequest,
   DelegateTaskRequest,
+  TaskDraft,
 } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { invalid } from "@depute/core";
 import type { Binding, Right } from "@depute/service";
 import { admit, checkDraft, resolveTarget, resourceOf, type Target } from "../admission.ts";
+import { inputOfDraft } from "../carry-contexts.ts";
 import { type Admitted, type CreateRequest, createTask, findCreated } from "../create-task.ts";
 import type { MoreOfWork } from "../delegation-policy.ts";
 import { draftDigest } from "../digest.ts";
@@ -102,7 +104,8 @@ export async function handOverTo(
   let admitted: Admitted;
   try {
     const depth = await depthOf(tasks, draft.parentTaskId);
-    admitted = await admit(dependencies, draft, target, principal, clock.now(), options, depth);
+    const whole = await withInput(tasks, draft, caller);
+    admitted = await admit(dependencies, whole, target, principal, clock.now(), options, depth);
   } catch (error) {
     return orKnown(tasks, piece, principal, error);
   }
@@ -120,6 +123,14 @@ export async function orKnown(
   const taskId = await engine.store.read((tx) => findCreated(tx, { ...piece, delegator }, contextMemory));
   if (taskId === undefined) throw error;
   return { taskId };
+}
+
+/** A draft with the input that its worker will get. */
+async function withInput(tasks: TasksContext, draft: TaskDraft, caller: Caller): Promise<TaskDraft> {
+  if (!draft.inputFromContext) return draft;
+  const { engine, contextMemory, clock } = tasks;
+  const input = await engine.store.read((tx) => inputOfDraft(tx, contextMemory, draft, caller, clock.now()));
+  return input === undefined ? draft : { ...draft, input };
 }
 
 /** How deep a part of a task stands; nothing where there is no such task, which is refused later. */

@@ -5,6 +5,7 @@ import { TaskCancelledSchema, type TaskEvent } from "@depute/contracts/depute/ta
 import { TaskCancellationSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { DeputeError, ErrorReason, toTimestamp } from "@depute/core";
+import { inputFromContext } from "../contexts.ts";
 import { wholeTask } from "../engine.ts";
 import { advance } from "../rules/advance.ts";
 import type { TaskRecord } from "../rules/record.ts";
@@ -57,7 +58,9 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
         const record = id === undefined ? undefined : await readTask(tx, id);
         if (record === undefined) throw taskNotFound(name.value ?? "");
         requireVisible(caller, record);
-        return wholeTask(tx, record, !isDelegator(caller, record) || isOverseer(caller, record));
+        const whole = await wholeTask(tx, record, !isDelegator(caller, record) || isOverseer(caller, record));
+        const input = await inputFromContext(tx, tasks.contextMemory, record.task, caller, tasks.clock.now());
+        return input === undefined ? whole : { ...whole, input };
       });
       return { task };
     },

@@ -6,7 +6,7 @@ import { limitsMs } from "../rules/limits.ts";
 import type { Remote } from "../store/remote-rows.ts";
 import type { OpenStream } from "./kept.ts";
 import type { Peer } from "./peer.ts";
-import { type AtPeer, inputOf, pause, reach, requireContexts, shareAll } from "./push-work.ts";
+import { type AtPeer, ownInputOf, pause, reach, requireContexts, shareAll } from "./push-work.ts";
 import { budgetOf, handOver, readTerms, termsOf } from "./rules/hand-over.ts";
 import type { Numbered } from "./rules/peer-event.ts";
 import {
@@ -79,7 +79,7 @@ export class Delegated {
     this.#noted = remote.lastEventId;
     this.#isKnown = remote.lastEventId !== "";
     const contexts = assignment.missingContextIds.length === 0 ? assignment.contexts : "gone";
-    this.#request = handOver(context.task, inputOf(context.task), contexts, remote.remoteId, terms);
+    this.#request = handOver(context.task, ownInputOf(context.task), contexts, remote.remoteId, terms);
   }
 
   /**
@@ -118,7 +118,7 @@ export class Delegated {
   /** Hands the work over. */
   async #begin(): Promise<OpenStream> {
     requireContexts(this.#at.assignment);
-    await shareAll(this.#at, inputOf(this.#at.context.task) === undefined ? 1 : 0, this.#remote.remoteId);
+    await shareAll(this.#at, ownInputOf(this.#at.context.task) === undefined ? 1 : 0, this.#remote.remoteId);
     return this.#attach();
   }
 
@@ -355,7 +355,7 @@ async function noteNew(
   const nowMs = push.clock.now();
   const { attemptExpireTime } = assignment;
   const untilMs = attemptExpireTime === undefined ? nowMs : fromTimestamp(attemptExpireTime);
-  const carried = inputOf(task) === undefined ? assignment.contexts : [];
+  const carried = ownInputOf(task) === undefined ? assignment.contexts : [];
   const remote = {
     // The first hold has the task's own id; another one is another piece of work for the endpoint.
     remoteId: isFirst && lease.epoch === 1n ? task.id : `${task.id}.${lease.epoch}`,

@@ -77,6 +77,11 @@ export function inputOf({ input }: Task): JsonValue | undefined {
   return input === undefined ? undefined : toJson(ValueSchema, input);
 }
 
+/** The task's input where it was given itself; undefined where it has none, or a context goes along as the input. */
+export function ownInputOf(task: Task): JsonValue | undefined {
+  return task.inputContextId === "" ? inputOf(task) : undefined;
+}
+
 /** Shares contexts with the endpoint before the work that needs them. */
 export async function shareAll(
   { push, peer, assignment, context }: AtPeer,

@@ -120,6 +120,8 @@ function payloadOf({ task }: TaskRecord, limit: Limit, circumstances: Circumstan
       return expired("the work did not begin in time");
     case "queue":
       return expired("no worker took the task within its queue limit");
+    case "context":
+      return contextExpired();
     case "attempt":
       return afterFailedAttempt(
         task,
@@ -133,6 +135,13 @@ function payloadOf({ task }: TaskRecord, limit: Limit, circumstances: Circumstan
         circumstances,
       );
   }
+}
+
+/** The end of work whose context is gone before a worker gets it. (NEKTE 7) */
+export function contextExpired(): TaskPayload {
+  const message =
+    "a context that the task carries is gone: it has expired, was revoked, or was lost with its process";
+  return { case: "expired", value: failureOf(ErrorReason.CONTEXT_EXPIRED, message) };
 }
 
 function expired(message: string): TaskPayload {

@@ -18,6 +18,9 @@ export interface Reader {
   readonly principal: string;
 }
 
+/** Where the data of a context is: in the store, in the memory of this process, or deleted. */
+export type DataPlace = "store" | "memory" | "nowhere";
+
 /** A context as it is kept. */
 export interface ContextRecord {
   readonly id: string;
@@ -25,8 +28,9 @@ export interface ContextRecord {
   readonly externalId: string;
   readonly owner: string;
   readonly requestId: string;
-  /** Digest of the request that shared it. */
+  /** Digest of the request that shared it; empty where its data may not be persisted and is gone. */
   readonly digest: string;
+  /** Its data is empty where `dataIn` is `nowhere`. */
   readonly envelope: ContextEnvelope;
   readonly readers: readonly Reader[];
   /** Ids of the contexts that the data was made of. */
@@ -36,6 +40,19 @@ export interface ContextRecord {
   readonly expireMs: number;
   /** Whether the owner took it back; its data is gone then. */
   readonly isRevoked: boolean;
+  readonly dataIn: DataPlace;
+}
+
+/** Why a context can be used no more; undefined while it can. */
+export function endOf(record: ContextRecord, nowMs: number): "revoked" | "expired" | "lost" | undefined {
+  if (record.isRevoked) return "revoked";
+  if (record.expireMs <= nowMs) return "expired";
+  return record.dataIn === "nowhere" ? "lost" : undefined;
+}
+
+/** Whether a viewer may read a context, as its owner or as one of its readers. */
+export function mayRead(viewer: Viewer, record: ContextRecord): boolean {
+  return isOwner(viewer, record) || record.readers.some(({ principal }) => viewer.mayActFor(principal));
 }
 
 /**
@@ -44,14 +61,24 @@ export interface ContextRecord {
  * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED
  */
 export function requireReader(viewer: Viewer, record: ContextRecord, nowMs: number): void {
-  const isReader = record.readers.some(({ principal }) => viewer.mayActFor(principal));
-  if (!isReader && !isOwner(viewer, record)) throw contextNotFound(record.id);
-  if (!record.isRevoked && nowMs < record.expireMs) return;
-  const how = record.isRevoked ? "was revoked" : "has expired";
-  throw new DeputeError(ErrorReason.CONTEXT_EXPIRED, `the context ${how}`, {
+  if (!mayRead(viewer, record)) throw contextNotFound(record.id);
+  requireLasting(record, nowMs);
+}
+
+/** @throws DeputeError CONTEXT_EXPIRED */
+export function requireLasting(record: ContextRecord, nowMs: number): void {
+  const end = endOf(record, nowMs);
+  if (end === undefined) return;
+  throw new DeputeError(ErrorReason.CONTEXT_EXPIRED, `${OVER[end]}; share it again`, {
     metadata: { context: record.id },
   });
 }
+
+const OVER = {
+  revoked: "the context was revoked",
+  expired: "the context has expired",
+  lost: "the context is gone with the process that held it",
+} as const;
 
 export function isOwner(viewer: Viewer, { owner }: ContextRecord): boolean {
   return viewer.mayActFor(owner);

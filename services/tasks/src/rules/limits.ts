@@ -22,7 +22,7 @@ export const MAX_TOTAL_MS = 30 * 24 * HOUR_MS;
 export const DEFAULT_HEARTBEAT_MS = 30_000;
 
 /** The limits, in the order in which they are looked at when several have passed. */
-export type Limit = "cancellation" | "total" | "start" | "queue" | "attempt" | "heartbeat";
+export type Limit = "cancellation" | "total" | "start" | "queue" | "context" | "attempt" | "heartbeat";
 
 export interface Deadline {
   readonly limit: Limit;
@@ -31,7 +31,7 @@ export interface Deadline {
 }
 
 /** The limits of a task that say how long something may take, in milliseconds. */
-export type LimitsMs = Readonly<Record<Exclude<Limit, "start" | "cancellation">, number>>;
+export type LimitsMs = Readonly<Record<Exclude<Limit, "start" | "cancellation" | "context">, number>>;
 
 /**
  * The limits in force, all four set: queue and attempt default to the whole task's and cannot outlast it.
@@ -84,6 +84,10 @@ export function nextDeadline(record: TaskRecord): Deadline | undefined {
   }
   if (task.status === TaskStatus.PENDING) {
     candidates.push({ limit: "queue", atMs: record.queuedMs + limitsMs(task).queue });
+    // What a worker had once may go on at its endpoint without the context, see `claim.ts`.
+    if (record.epoch === 0 && record.contextExpireMs !== undefined) {
+      candidates.push({ limit: "context", atMs: record.contextExpireMs });
+    }
   }
   if (isHeld(task.status) && hold !== undefined) {
     // Whoever waits for an answer does not use up its time.

@@ -41,6 +41,16 @@ export interface Admission {
   readonly executionRequestId?: string;
 }
 
+/** The contexts that a task carries. */
+export interface CarriedAlong {
+  /** The one whose data is the task's input; empty for none. */
+  readonly inputId: string;
+  /** When the first of them expires, epoch milliseconds; undefined without contexts. */
+  readonly expireMs: number | undefined;
+}
+
+const NOTHING_CARRIED: CarriedAlong = { inputId: "", expireMs: undefined };
+
 /** What a task gets from the one that it is a part of. */
 export interface Above {
   readonly place: Place;
@@ -55,6 +65,7 @@ export function draftedTask(
   admission: Admission,
   nowMs: number,
   above?: Above,
+  carried = NOTHING_CARRIED,
 ): Task {
   const deadlineMs = Math.min(
     admission.contractDeadlineMs ?? Number.POSITIVE_INFINITY,
@@ -85,6 +96,7 @@ export function draftedTask(
     priority: draft.priority,
     overseerId: admission.overseerId,
     executionRequestId: admission.executionRequestId ?? "",
+    inputContextId: carried.inputId,
     ...(spend && { spend }),
     ...(admission.startByMs !== undefined && { startExpireTime: toTimestamp(admission.startByMs) }),
   });
@@ -97,13 +109,15 @@ export function newTask(
   admission: Admission,
   nowMs: number,
   above?: Above,
+  carried = NOTHING_CARRIED,
 ): Advance {
   const record: TaskRecord = {
-    task: draftedTask(id, draft, admission, nowMs, above),
+    task: draftedTask(id, draft, admission, nowMs, above, carried),
     agentPrincipal: admission.agentPrincipal,
     epoch: 0,
     hold: undefined,
     queuedMs: nowMs,
+    contextExpireMs: carried.expireMs,
     settled: undefined,
     overseerPrincipal: admission.overseerPrincipal,
     outputSchema: admission.outputSchema,

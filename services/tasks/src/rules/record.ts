@@ -25,6 +25,8 @@ export interface TaskRecord {
   readonly hold: Hold | undefined;
   /** Since when a worker may take it, or might have; epoch milliseconds, ahead of the clock while it backs off. */
   readonly queuedMs: number;
+  /** When the first of the contexts that it carries expires, epoch milliseconds; undefined without contexts. */
+  readonly contextExpireMs: number | undefined;
   /** How the last hold that a worker itself ended was ended, and its epoch; repeating that call is answered again. */
   readonly settled: { readonly by: Settlement; readonly epoch: number } | undefined;
   /** The key of the overseer; empty for one without a key, and where there is no overseer. */

@@ -26,6 +26,7 @@ CREATE TABLE tasks (
   settled_by TEXT,
   settled_epoch BIGINT,
   next_deadline_ms BIGINT,
+  context_expire_ms BIGINT,
   task BLOB NOT NULL
 );
 CREATE UNIQUE INDEX tasks_by_external_id ON tasks (delegator, external_id) WHERE external_id <> '';
@@ -151,7 +152,8 @@ CREATE TABLE delegate_limits (
 );
 `;
 
-// The data of contexts that may not be persisted is in none of these.
+// `data_in` is where the data of a context is: in the envelope (`store`), in the memory of this process (`memory`), or deleted
+// (`nowhere`). The row of a context that may not be persisted has neither its data nor a digest of it.
 const CONTEXTS = `
 CREATE TABLE contexts (
   context_id TEXT PRIMARY KEY,
@@ -162,11 +164,13 @@ CREATE TABLE contexts (
   envelope BLOB NOT NULL,
   create_ms BIGINT NOT NULL,
   expire_ms BIGINT NOT NULL,
-  revoked BIGINT NOT NULL
+  revoked BIGINT NOT NULL,
+  data_in TEXT NOT NULL
 );
 CREATE UNIQUE INDEX contexts_by_external_id ON contexts (owner, external_id) WHERE external_id <> '';
 CREATE UNIQUE INDEX contexts_by_request ON contexts (owner, request_id);
-CREATE INDEX contexts_by_expiry ON contexts (expire_ms);
+CREATE INDEX contexts_by_expiry ON contexts (expire_ms, context_id);
+CREATE INDEX contexts_with_data ON contexts (data_in, expire_ms, context_id) WHERE data_in <> 'nowhere';
 
 CREATE TABLE context_readers (
   context_id TEXT NOT NULL,
@@ -181,6 +185,7 @@ CREATE TABLE task_contexts (
   context_id TEXT NOT NULL,
   PRIMARY KEY (task_id, number)
 );
+CREATE INDEX task_contexts_by_context ON task_contexts (context_id, task_id);
 `;
 
 const RETENTION = `

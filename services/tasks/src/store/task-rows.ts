@@ -27,11 +27,12 @@ interface TaskRow {
   settled_by: string | null;
   settled_epoch: number | null;
   overseer_principal: string;
+  context_expire_ms: number | null;
 }
 
 const COLUMNS =
   "task, agent_principal, output_schema, queued_ms, epoch, holder, lease_expire_ms, attempt_deadline_ms, " +
-  "settled_by, settled_epoch, overseer_principal";
+  "settled_by, settled_epoch, overseer_principal, context_expire_ms";
 
 /** A task's record; undefined when there is none. */
 export async function readTask(tx: ReadTx, taskId: string): Promise<TaskRecord | undefined> {
@@ -68,8 +69,9 @@ export async function insertTask(tx: WriteTx, record: TaskRecord, columns: NewTa
   await tx.run(
     `INSERT INTO tasks (task_id, delegator, external_id, draft_digest, correlation_id, agent_id, agent_principal,
        capability_id, output_schema, create_ms, status, last_sequence, queued_ms, epoch, next_deadline_ms, task,
-       parent_id, root_id, urgency, overseer_id, overseer_principal, holder, lease_expire_ms, attempt_deadline_ms)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       parent_id, root_id, urgency, overseer_id, overseer_principal, holder, lease_expire_ms, attempt_deadline_ms,
+       context_expire_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       task.id,
       task.delegator,
@@ -95,6 +97,7 @@ export async function insertTask(tx: WriteTx, record: TaskRecord, columns: NewTa
       record.hold?.holder ?? null,
       record.hold?.leaseExpireMs ?? null,
       record.hold?.attemptDeadlineMs ?? null,
+      record.contextExpireMs ?? null,
     ],
   );
 }
@@ -256,6 +259,7 @@ function toRecord(row: TaskRow): TaskRecord {
     outputSchema: row.output_schema,
     overseerPrincipal: row.overseer_principal,
     queuedMs: row.queued_ms,
+    contextExpireMs: row.context_expire_ms ?? undefined,
     epoch: row.epoch,
     hold:
       row.holder === null
