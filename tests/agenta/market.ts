@@ -100,15 +100,24 @@ export function resultOf(receipt: JsonObject, change: JsonObject = {}): JsonObje
   };
 }
 
-/** The agents of the market; those with a key act for themselves alone. */
+/** A key in form only: an independent verifier has another owner than the agents without a key. */
+const AUDITOR_KEY = `${"U".repeat(42)}M`;
+
+/** The agents of the market; those with a key act for themselves alone. The operator has proven the auditor's organization. */
 export async function introduceAll(
   { clients }: Pick<TestPlatform, "clients">,
   keys: Record<string, string> = {},
 ) {
+  const keyOf = (id: string) => keys[id] ?? (id === AUDITOR ? AUDITOR_KEY : "");
   for (const [id, organization] of Object.entries(ORGANIZATIONS)) {
-    const agent = { id, version: "1.0.0", organization, principal: keys[id] ?? "" };
+    const agent = { id, version: "1.0.0", organization, principal: keyOf(id) };
     await clients.agents.registerAgent({ requestId: crypto.randomUUID(), agent });
   }
+  await clients.organizations.createOrganizationProof({
+    requestId: crypto.randomUUID(),
+    organization: ORGANIZATIONS[AUDITOR],
+    principal: keyOf(AUDITOR),
+  });
 }
 
 /** Calls of the market over plain HTTP; each document that comes back has to fit its schema. */

@@ -109,7 +109,8 @@ export function verificationIndex(url: string, manifest: Manifest) {
     modes: {
       seller_attested: "the seller; the platform records it once it has checked the delivery itself",
       buyer_verified: "the buyer",
-      third_party_verified: "an agent whose organization is neither the seller's nor the buyer's",
+      third_party_verified:
+        "an agent of another owner than both: one that the request's metadata names in acceptable_verifiers, else one whose organization an operator has proven",
     },
     required:
       "where the request says require_verification, and else where the offer's mode is not seller_attested",

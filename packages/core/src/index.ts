@@ -8,6 +8,7 @@ export * from "./detail.ts";
 export * from "./errors.ts";
 export * from "./hex.ts";
 export * from "./ids.ts";
+export * from "./independence.ts";
 export * from "./json-formats.ts";
 export * from "./json-object.ts";
 export * from "./page-token.ts";

@@ -51,8 +51,10 @@ export interface RegistryContext extends AgentMemory {
   readonly cardKey: CardKey;
   /** Who may widen what bounds an agent. */
   readonly boundsOperators: BoundsOperators;
-  /** Keys whose imports of trust count, in base64url. */
+  /** Keys in base64url: their imports of trust count, and their callers prove organizations. */
   readonly trustOperators: readonly string[];
+  /** Whether the caller without credentials proves organizations. */
+  readonly localProves: boolean;
   /** Scores from which on the levels of trust 1, 2, 3, 4 begin. */
   readonly trustLevels: readonly number[];
   /** Principals that may ask in the orchestrator's name. */

@@ -92,7 +92,7 @@ export const registry = defineService({
     trustOperators: {
       type: "list",
       default: [],
-      help: "Ed25519 public keys in base64url whose signed imports of trust count",
+      help: "Ed25519 public keys in base64url: operators whose signed imports of trust count, and who prove organizations; none: the caller without credentials on an open loopback proves them, and no principal where credentials are required",
       group: "Registry",
     },
     registrationProof: {
@@ -126,6 +126,12 @@ export const registry = defineService({
     await fillIndex(store, index);
     const boundsOperators = new BoundsOperators(settings.boundsOperators, deps.auth);
     boundsOperators.announce(log);
+    const localProves = settings.trustOperators.length === 0 && deps.auth === "open";
+    if (localProves)
+      log.info("DEPUTE_TRUST_OPERATORS is empty: callers without credentials prove organizations");
+    else if (settings.trustOperators.length === 0) {
+      log.warn("DEPUTE_TRUST_OPERATORS is empty: no principal proves organizations");
+    }
     const context: RegistryContext = {
       store,
       index,
@@ -150,6 +156,7 @@ export const registry = defineService({
       cardKey: openCardKey(dataDir),
       boundsOperators,
       trustOperators: settings.trustOperators,
+      localProves,
       trustLevels: readLevels(settings.trustLevels),
       orchestrators: settings.orchestratorPrincipals,
     };

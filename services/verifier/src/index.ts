@@ -1,5 +1,6 @@
 import { createClient } from "@connectrpc/connect";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
@@ -130,6 +131,7 @@ export const verifier = defineService({
       log: transparency,
       tokens: createClient(TokenService, deps.connect("tokens")),
       evidence,
+      organizations: createClient(OrganizationService, deps.connect("registry")),
       spend: createClient(SpendService, deps.connect("tokens")),
       delegations,
       trust,

@@ -1,5 +1,6 @@
 import type { Client } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
+import type { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import type { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import type { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import type { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
@@ -39,6 +40,8 @@ export interface Verifier {
   readonly reviewTimeoutMs: number;
   /** Reads evidence that lies elsewhere, where that is allowed. */
   readonly evidence: Pick<EvidenceFetcher, "digests">;
+  /** Says who belongs to whom. */
+  readonly organizations: Pick<Client<typeof OrganizationService>, "batchGetAffiliations">;
   /** Tells the registry what came of work. */
   readonly trust: Pick<TrustFeeder, "wake">;
   readonly bus: Bus;

@@ -1,9 +1,12 @@
-/** An agent of neither's organization that judges a receipt it is handed: `node auditor.ts URL RECEIPT TEXT`. */
-import { post, register, say } from "./http.ts";
+/** An agent of a proven organization that judges a receipt it is handed: `node auditor.ts URL RECEIPT TEXT`. */
+import { call, post, register, say } from "./http.ts";
 
 const [url = "", handed = "{}", text = ""] = process.argv.slice(2);
 const receipt = JSON.parse(handed);
-await register(url, "auditor", "org:audit");
+const principal = await register(url, "auditor", "org:audit");
+// On an open loopback the caller without credentials is the operator.
+const proof = { requestId: crypto.randomUUID(), organization: "org:audit", principal };
+await call(url, "registry.v1.OrganizationService/CreateOrganizationProof", proof);
 
 const isRight = receipt.result.words === text.split(/\s+/).length;
 const { status, body } = await post(`${url}/agenta/verification_results`, {

@@ -1,3 +1,5 @@
+import { generateKeyPairSync } from "node:crypto";
+
 // biome-ignore lint/suspicious/noExplicitAny: plain JSON, as any program would have it
 export type Json = any;
 
@@ -18,11 +20,13 @@ export async function call(url: string, method: string, body: unknown): Promise<
   throw new Error(`${method}: ${answer.status} ${JSON.stringify(answer.body)}`);
 }
 
-/** Registers an agent of this process. */
-export async function register(url: string, id: string, organization: string): Promise<void> {
-  const agent = { id, version: "1.0.0", organization };
+/** Registers an agent of this process under a new Ed25519 key, in base64url. @returns the key */
+export async function register(url: string, id: string, organization: string): Promise<string> {
+  const { x: principal = "" } = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" });
+  const agent = { id, version: "1.0.0", organization, principal };
   const request = { requestId: crypto.randomUUID(), agent };
   await call(url, "registry.v1.AgentService/RegisterAgent", request);
+  return principal;
 }
 
 /** Follows an execution's receipts as server-sent events. */

@@ -22,6 +22,12 @@ import {
   type StoredMember,
 } from "../store/members.ts";
 import { isMember } from "../store/sight.ts";
+import {
+  batchGetAffiliations,
+  createOrganizationProof,
+  listOrganizationProofs,
+  revokeOrganizationProof,
+} from "./organization-proofs.ts";
 
 /** Members that an organization may have. */
 const MAX_MEMBERS = 10_000;
@@ -29,6 +35,11 @@ const MAX_MEMBERS = 10_000;
 export function organizationService(registry: RegistryContext): ServiceImpl<typeof OrganizationService> {
   const { store } = registry;
   return {
+    createOrganizationProof: (request, context) => createOrganizationProof(registry, request, context),
+    revokeOrganizationProof: (request, context) => revokeOrganizationProof(registry, request, context),
+    listOrganizationProofs: (request, context) => listOrganizationProofs(registry, request, context),
+    batchGetAffiliations: (request, context) => batchGetAffiliations(registry, request, context),
+
     async admitMember({ organization, principal }, context) {
       const identity = await identify(registry, context);
       return store.write(async (tx) => {

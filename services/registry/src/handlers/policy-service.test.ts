@@ -21,6 +21,18 @@ beforeEach(async () => {
 afterEach(() => platform.stop());
 
 describe("PolicyService", () => {
+  it("judges by an organization only where the principal is a member of it", async () => {
+    await register("impostor", CAROL, { organization: "acme" });
+    const rule = { whenToDelegate: "to colleagues", predicate: "to.organization != 'evil'" };
+    const delegateRules = { seller: rule, impostor: rule };
+    const allowedAgents = ["seller", "impostor"];
+    await register("buyer", BOB, { manifest: { id: "buyer", allowedAgents, delegateRules } });
+    const decide = async (toAgentId: string) =>
+      (await platform.policy.checkDelegation({ fromAgentId: "buyer", toAgentId, justification: "we agreed" }))
+        .allowed;
+    expect([await decide("seller"), await decide("impostor")]).toEqual([true, false]);
+  });
+
   const manifest = {
     id: "buyer",
     systemPrompt: "",

@@ -29,7 +29,7 @@ import { baseOf } from "../rules/registration.ts";
 import { decay, trustScore } from "../rules/trust.ts";
 import { findVisible } from "../store/agents.ts";
 import { boundAgents } from "../store/bound-agents.ts";
-import type { Viewer } from "../store/sight.ts";
+import { isMember, type Viewer } from "../store/sight.ts";
 import { trustOf } from "./record-evidence.ts";
 
 export function policyService(registry: RegistryContext): ServiceImpl<typeof PolicyService> {
@@ -49,37 +49,44 @@ async function decideDelegation(
   const { fromAgentId: fromId, toAgentId: toId } = request;
   const viewer = viewerFor(identity, "");
   const now = registry.clock.now();
-  const { from, delegate } = await registry.store.read(async (tx) => {
+  const { from, fromFacts, delegate } = await registry.store.read(async (tx) => {
     const from = await find(tx, fromId, viewer);
     // What the delegator does not see it cannot delegate to, whoever asks.
     const sight =
       from === undefined || from.record.principal === "" ? viewer : { principal: from.record.principal };
-    return { from, delegate: await findDelegate(tx, toId, sight, now) };
+    return {
+      from,
+      fromFacts: await partyFacts(tx, fromId, from),
+      delegate: await findDelegate(tx, toId, sight, now),
+    };
   });
   checkAsker(registry, identity, fromId, from, delegate.to);
-  return judged(registry, request, fromId, from, delegate);
+  return judged(registry, request, fromFacts, from, delegate);
 }
 
 /** The agent that would be delegated to, and how far it is trusted. */
 interface Delegate {
   readonly to: StoredAgent | undefined;
+  readonly facts: PartyFacts;
   readonly trust: number;
 }
 
 async function findDelegate(tx: ReadTx, id: string, sight: Viewer, now: number): Promise<Delegate> {
   const to = await find(tx, id, sight);
   const trusted = to && (await trustOf(tx, to, baseOf(id) ?? id, "", now)).trust;
-  return { to, trust: trusted === undefined ? 0 : trustScore(decay(trusted, now)) };
+  const trust = trusted === undefined ? 0 : trustScore(decay(trusted, now));
+  return { to, facts: await partyFacts(tx, id, to), trust };
 }
 
 function judged(
   registry: RegistryContext,
   { toAgentId: toId, justification, task }: CheckDelegationRequest,
-  fromId: string,
+  fromFacts: PartyFacts,
   from: StoredAgent | undefined,
-  { to, trust }: Delegate,
+  { to, facts: toFacts, trust }: Delegate,
 ) {
   const { orchestratorMay } = registry;
+  const fromId = fromFacts.id;
   const { decision, ...rule } = checkDelegation({
     fromId,
     toId,
@@ -89,8 +96,8 @@ function judged(
     orchestratorMay,
     judge: (predicate) =>
       registry.predicates.judge(predicate, {
-        from: partyFacts(fromId, from),
-        to: { ...partyFacts(toId, to), trust },
+        from: fromFacts,
+        to: { ...toFacts, trust },
         justification,
         task: taskFacts(task),
       }),
@@ -115,7 +122,9 @@ async function decideForKey(registry: RegistryContext, identity: Identity, reque
     for await (const from of boundAgents(tx, principal)) {
       checkKey(identity, principal, "from_principal");
       delegate ??= await findDelegate(tx, toId, { principal }, now);
-      const answer = judged(registry, request, from.record.id, grantingOnly(from), delegate);
+      const granting = grantingOnly(from);
+      const facts = await partyFacts(tx, from.record.id, granting);
+      const answer = judged(registry, request, facts, granting, delegate);
       answer.agentId = from.record.id;
       if (answer.allowed) return answer;
       const names = from.record.manifest?.allowedAgents.includes(baseOf(toId) ?? toId) === true;
@@ -139,9 +148,14 @@ function checkKey(identity: Identity, principal: string, field: string): void {
   });
 }
 
-function partyFacts(id: string, agent: StoredAgent | undefined): PartyFacts {
-  const { principal = "", organization = "", tags = [] } = agent?.record ?? {};
-  return { id, principal, organization, tags };
+/**
+ * A record may name any organization. Where the principal is no member of it, the fact is absent, so that a predicate that
+ * names it cannot be decided.
+ */
+async function partyFacts(tx: ReadTx, id: string, agent: StoredAgent | undefined): Promise<PartyFacts> {
+  const { principal = "", organization: named = "", tags = [] } = agent?.record ?? {};
+  const belongs = principal === "" || (await isMember(tx, named, principal));
+  return { id, principal, tags, ...((belongs || named === "") && { organization: named }) };
 }
 
 /** What is not known of the work is absent, so that a predicate that names it cannot be decided. */

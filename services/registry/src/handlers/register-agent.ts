@@ -29,6 +29,7 @@ import { countInstances, findAgent, listInstances, putRecord } from "../store/ag
 import { indexCapabilities } from "../store/capabilities.ts";
 import { putLease } from "../store/leases.ts";
 import { addMember, countMembers } from "../store/members.ts";
+import { wasProven } from "../store/proofs.ts";
 import { isMember } from "../store/sight.ts";
 import { addVersion, findVersion, listVersions } from "../store/versions.ts";
 import { checkBounds, isOperatorsChange } from "./check-bounds.ts";
@@ -143,7 +144,10 @@ async function checkManifest(tx: WriteTx, agent: Agent): Promise<void> {
   });
 }
 
-/** Founds an organization that has no members, and keeps strangers from registering what only its members see. */
+/**
+ * Founds an organization that has no members, and keeps strangers from registering what only its members see. One that an
+ * operator has proven is not founded again.
+ */
 async function join(tx: WriteTx, identity: Identity, agent: Agent, now: number): Promise<void> {
   const { organization, principal, visibility } = agent;
   const forMembers = visibility === AgentVisibility.ORGANIZATION;
@@ -152,7 +156,8 @@ async function join(tx: WriteTx, identity: Identity, agent: Agent, now: number):
       throw invalid("agent.organization", "is required for this visibility");
     return;
   }
-  if (principal !== "" && (await countMembers(tx, organization, 1)) === 0) {
+  const isEmpty = principal !== "" && (await countMembers(tx, organization, 1)) === 0;
+  if (isEmpty && !(await wasProven(tx, organization))) {
     await addMember(tx, organization, { principal, admittedBy: principal, createTime: now });
     return;
   }

@@ -22,6 +22,7 @@ import { addMember } from "../store/members.ts";
 import { isMember } from "../store/sight.ts";
 import { addVersion } from "../store/versions.ts";
 import { checkBounds } from "./check-bounds.ts";
+import { moveProofs } from "./organization-proofs.ts";
 import { nextRevision } from "./register-agent.ts";
 
 /** AgentService.ReplacePrincipal. */
@@ -43,6 +44,7 @@ export async function replacePrincipal(
     if (isDone) return present(known, view);
     await checkBounds(registry, tx, identity, withPrincipal(known.record, principal), known.record);
     const changed = await replace(registry, tx, known, principal);
+    await moveProofs(tx, replaced, principal, registry.clock.now());
     for (const instance of await listInstances(tx, id, MAX_INSTANCES)) {
       if (instance.own.principal === replaced) await replace(registry, tx, instance, principal, changed);
     }

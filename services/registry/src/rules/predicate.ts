@@ -14,7 +14,8 @@ export interface PredicateFacts {
 export interface PartyFacts {
   readonly id: string;
   readonly principal: string;
-  readonly organization: string;
+  /** Absent where the principal is no member of the organization that the record names. */
+  readonly organization?: string;
   readonly tags: string[];
 }
 

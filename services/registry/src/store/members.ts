@@ -61,6 +61,42 @@ export async function removeMember(tx: WriteTx, organization: string, principal:
   await tx.run("DELETE FROM members WHERE organization = ? AND principal = ?", [organization, principal]);
 }
 
+/** Removes all members of an organization. */
+export async function removeMembers(tx: WriteTx, organization: string): Promise<void> {
+  await tx.run("DELETE FROM members WHERE organization = ?", [organization]);
+}
+
+/** Puts one principal in the place of another, also as who admitted others. */
+export async function replaceMember(
+  tx: WriteTx,
+  organization: string,
+  replaced: string,
+  member: StoredMember,
+): Promise<void> {
+  await removeMember(tx, organization, replaced);
+  await removeMember(tx, organization, member.principal);
+  await tx.run("UPDATE members SET admitted_by = ? WHERE organization = ? AND admitted_by = ?", [
+    member.principal,
+    organization,
+    replaced,
+  ]);
+  await addMember(tx, organization, member);
+}
+
+/** Removes a member with those that it admitted, and so on, except for principals with a proof of their own. */
+export async function removeAdmittedBy(tx: WriteTx, organization: string, principal: string): Promise<void> {
+  await tx.run(
+    `WITH RECURSIVE gone (principal) AS (
+       SELECT principal FROM members WHERE organization = ? AND principal = ?
+       UNION
+       SELECT m.principal FROM members m JOIN gone g ON m.admitted_by = g.principal
+       WHERE m.organization = ? AND NOT EXISTS (SELECT 1 FROM organization_proofs p
+         WHERE p.organization = m.organization AND p.principal = m.principal AND p.revoke_time = 0))
+     DELETE FROM members WHERE organization = ? AND principal IN (SELECT principal FROM gone)`,
+    [organization, principal, organization, organization],
+  );
+}
+
 function toMember(row: MemberRow): StoredMember {
   return { principal: row.principal, admittedBy: row.admitted_by, createTime: row.create_time };
 }

@@ -261,4 +261,22 @@ export const migrations: readonly Migration[] = [
       CREATE INDEX agent_versions_by_version ON agent_versions (agent_id, version, revision)
         WHERE version <> ''`,
   },
+  {
+    id: 9,
+    name: "proven organizations",
+    sql: `
+      CREATE TABLE organization_proofs (
+        id TEXT PRIMARY KEY,             -- a UUIDv7, so that ids ascend with time
+        organization TEXT NOT NULL,
+        principal TEXT NOT NULL,
+        proven_by TEXT NOT NULL,         -- the operator's principal
+        create_time BIGINT NOT NULL,
+        revoke_time BIGINT NOT NULL,     -- 0 while it is in force
+        revoked_by TEXT NOT NULL
+      );
+      CREATE UNIQUE INDEX organization_proofs_in_force ON organization_proofs (organization, principal)
+        WHERE revoke_time = 0;
+      CREATE INDEX organization_proofs_by_organization ON organization_proofs (organization, id);
+      CREATE INDEX organization_proofs_by_principal ON organization_proofs (principal, id)`,
+  },
 ];

@@ -1,7 +1,7 @@
 import type { CallOptions } from "@connectrpc/connect";
 import { ErrorCode, type ExecutionError } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 import type { ExecutionRequest } from "@depute/contracts/agenta/delegation/v0/execution_request_pb";
-import type { Offer } from "@depute/contracts/agenta/delegation/v0/offer_pb";
+import { type Offer, VerificationMode } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import { type Agent, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { ErrorReason } from "@depute/core";
 import { reasonOf } from "@depute/service";
@@ -12,6 +12,7 @@ import { lookUpOffer, resolveWork } from "./look-up.ts";
 import { offerRefusal } from "./rules/admission.ts";
 import { draftOf } from "./rules/draft.ts";
 import { failed } from "./rules/refusal.ts";
+import { acceptableVerifiers, verifiersRefusal } from "./rules/verifiers.ts";
 
 /** What the other services say to a request: what is needed to accept it, or why it is refused. */
 export async function consider(
@@ -35,6 +36,8 @@ export async function consider(
   if (seller?.status !== AgentStatus.ACTIVE) {
     return failed(ErrorCode.OFFER_NOT_FOUND, "the seller is not there any more");
   }
+  const unnamed = await verifiersFault(executions, request, offer, options);
+  if (unnamed !== undefined) return unnamed;
   const unfit = await inputRefusal(executions, request, offer, options);
   if (unfit !== undefined) return unfit;
   const target = await resolveWork(executions, offer, seller, options);
@@ -63,6 +66,21 @@ export async function consider(
     }
     throw error;
   }
+}
+
+/** Why the third parties that the request names are refused; they do not count where another one verifies. */
+async function verifiersFault(
+  { organizations }: ExecutionsContext,
+  request: ExecutionRequest,
+  offer: Offer,
+  options: CallOptions,
+): Promise<ExecutionError | undefined> {
+  if (offer.verificationPolicy?.mode !== VerificationMode.THIRD_PARTY_VERIFIED) return undefined;
+  const named = acceptableVerifiers(request);
+  if (named?.length === 0) return undefined;
+  const agentIds = [request.buyerAgent?.agentId ?? "", request.sellerAgentId, ...(named ?? [])];
+  const { affiliations } = await organizations.batchGetAffiliations({ agentIds }, options);
+  return verifiersRefusal(request, named, (id) => affiliations.find(({ agentId }) => agentId === id));
 }
 
 /** Whether the input does not fit the offer's schema, which no code but the verifier's runs. */

@@ -1,5 +1,6 @@
 import type { Client } from "@connectrpc/connect";
 import type { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
+import type { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import type { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import type { TasksContext } from "../handlers/context.ts";
 import type { WakeUps } from "../wake-ups.ts";
@@ -13,6 +14,7 @@ export interface ExecutionsContext {
   readonly book: ExecutionBook;
   readonly approvals: Approvals;
   readonly offers: Client<typeof OfferService>;
+  readonly organizations: Client<typeof OrganizationService>;
   readonly results: Client<typeof ResultService>;
   readonly wakeUps: WakeUps;
   readonly callbackKey: CallbackKey;

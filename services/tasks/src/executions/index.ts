@@ -1,5 +1,6 @@
 import { type ConnectRouter, createClient } from "@connectrpc/connect";
 import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
+import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import { ExecutionService } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
 import { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { AllowedHosts, type ServiceDeps } from "@depute/service";
@@ -59,6 +60,7 @@ export function openExecutions(
     book,
     approvals,
     offers: createClient(OfferService, connect("registry")),
+    organizations: createClient(OrganizationService, connect("registry")),
     results: createClient(ResultService, connect("verifier")),
     wakeUps,
     callbackKey: key,

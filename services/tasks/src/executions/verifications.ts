@@ -30,6 +30,7 @@ import { checkResultForms } from "./rules/forms.ts";
 import type { ExecutionRecord } from "./rules/record.ts";
 import { isSettled } from "./rules/settlement.ts";
 import { needsVerification, requiredArtifacts } from "./rules/terms.ts";
+import { acceptableVerifiers } from "./rules/verifiers.ts";
 
 /** When a judgement of which nothing was heard is told again, milliseconds. */
 const RETRY_MS = 60_000;
@@ -140,6 +141,7 @@ async function tell(
       buyer: { agentId: buyer?.agentId ?? "", organizationId: buyer?.organizationId ?? "" },
       requiredArtifacts: requiredArtifacts(request, offer),
       minimumScore: request.verificationRequirements?.minimumScore ?? 0,
+      acceptableVerifiers: acceptableVerifiers(request) ?? [],
     },
     artifacts: receipt.artifacts?.values ?? [],
   });

@@ -16,11 +16,23 @@ import { documentDigest } from "@depute/dct/transparency";
 import { encode } from "@depute/wire";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { engine, worker } from "../testing/contracts.ts";
+import { fakeRegistry } from "../testing/fake-registry.ts";
 import { as, type Platform, refusal, startPlatform, value } from "../testing/platform.ts";
+
+/** Agents by their principals; the keys of some are of proven organizations. */
+const AGENTS = {
+  "k-seller": ["agent:seller", "agent:sock"],
+  "k-buyer": ["agent:buyer"],
+  "k-colleague": ["agent:colleague"],
+  "k-third": ["agent:third"],
+  "k-fourth": ["agent:fourth"],
+};
+const PROVEN = { "k-buyer": ["org:two"], "k-colleague": ["org:two"], "k-third": ["org:three"] };
+const registry = () => fakeRegistry(AGENTS, PROVEN);
 
 let platform: Platform;
 beforeAll(async () => {
-  platform = await startPlatform();
+  platform = await startPlatform([], undefined, registry());
 });
 afterAll(() => platform.stop());
 
@@ -142,18 +154,33 @@ const { SELLER_ATTESTED, BUYER_VERIFIED, THIRD_PARTY_VERIFIED } = VerificationMo
 test.each<[mode: VerificationMode, verifierAgent: typeof seller, allowed: boolean]>([
   [SELLER_ATTESTED, seller, true],
   [SELLER_ATTESTED, buyer, false],
-  [SELLER_ATTESTED, agent("agent:seller", "org:two"), false],
   [BUYER_VERIFIED, buyer, true],
   [BUYER_VERIFIED, seller, false],
   [BUYER_VERIFIED, third, false],
   [THIRD_PARTY_VERIFIED, third, true],
   [THIRD_PARTY_VERIFIED, seller, false],
   [THIRD_PARTY_VERIFIED, buyer, false],
-  [THIRD_PARTY_VERIFIED, agent("agent:fourth", "org:one"), false],
-  [THIRD_PARTY_VERIFIED, agent("agent:fourth", "org:two"), false],
-  [THIRD_PARTY_VERIFIED, agent("agent:buyer", "org:three"), false],
+  // The seller's own key under an invented name, and a stranger that names a proven organization.
+  [THIRD_PARTY_VERIFIED, agent("agent:sock", "org:invented"), false],
+  [THIRD_PARTY_VERIFIED, agent("agent:fourth", "org:three"), false],
+  [THIRD_PARTY_VERIFIED, agent("agent:colleague", "org:other"), false],
+  [THIRD_PARTY_VERIFIED, agent("agent:unknown", "org:three"), false],
 ])("in mode %i, %j may judge: %j", async (mode, verifierAgent, allowed) => {
   const request = submission({ terms: { mode }, result: { verifierAgent, decision: Decision.INCONCLUSIVE } });
+  if (allowed) await submit(request);
+  else expect(await refusal(submit(request))).toMatchObject({ reason: "CONFLICT_OF_INTEREST" });
+});
+
+test.each<[verifier: string, named: string[], allowed: boolean]>([
+  ["agent:fourth", ["agent:fourth"], true],
+  ["agent:third", ["agent:fourth"], false],
+  ["agent:sock", ["agent:sock"], false],
+  ["agent:colleague", ["agent:colleague"], false],
+])("%s may judge where the buyer names %j: %j", async (verifier, named, allowed) => {
+  const request = submission({
+    terms: { acceptableVerifiers: named },
+    result: { verifierAgent: agent(verifier, "org:any"), decision: Decision.INCONCLUSIVE },
+  });
   if (allowed) await submit(request);
   else expect(await refusal(submit(request))).toMatchObject({ reason: "CONFLICT_OF_INTEREST" });
 });
@@ -241,7 +268,7 @@ describe("evidence that lies elsewhere", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
     origin = `http://${host}`;
-    open = await startPlatform(["--verifier-evidence-hosts", host]);
+    open = await startPlatform(["--verifier-evidence-hosts", host], undefined, registry());
   });
   afterAll(async () => {
     await open.stop();

@@ -1,5 +1,6 @@
 import { type JsonObject, toJson } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { AgentRef } from "@depute/contracts/agenta/delegation/v0/common_pb";
 import { VerificationMode } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import {
   Decision,
@@ -17,6 +18,7 @@ import {
   ArtifactVerdict as Verdict,
 } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { CanonicalError, canonicalJson, DeputeError, ErrorReason, invalid, toTimestamp } from "@depute/core";
+import { ownHeaders } from "@depute/service";
 import { decode, encode, WireEncodeError } from "@depute/wire";
 import { createBreath } from "../breath.ts";
 import type { By } from "../checker/checker.ts";
@@ -30,6 +32,7 @@ import {
   type EvidencePiece,
   type JudgedPiece,
   judgeArtifact,
+  type Owners,
   storedDigests,
   type Terms,
 } from "../rules/evidence.ts";
@@ -151,6 +154,7 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
         ],
         context.signal,
       );
+      const owners = await ownersOf(verifier, result.verifierAgent, terms, context.signal);
       const document = toDocument(result);
       const body = toJson(SubmitVerificationResultRequestSchema, request);
       const digest = resultHash(engine.sha256, body);
@@ -158,7 +162,7 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
         const known = await getResult(tx, result.verificationId);
         if (known?.digest === digest) return known;
         if (known !== undefined) throw idReused(result.verificationId);
-        assertRole(result.verifierAgent ?? terms.seller, terms);
+        assertRole(result.verifierAgent ?? terms.seller, terms, owners);
         assertBorne(result, terms, pieces);
         const final = await finalResult(tx, result.receiptId);
         if (final !== undefined) throw isFinal(final);
@@ -207,6 +211,24 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
       return { hash, matches: given !== "" && hashMatches(hash, given) };
     },
   };
+}
+
+/** Whom the agents belong to, where a third party judges; undefined where one of them is not registered. */
+async function ownersOf(
+  { organizations }: Verifier,
+  { agentId: verifierId }: AgentRef,
+  { mode, seller, buyer }: Terms,
+  signal: AbortSignal,
+): Promise<Owners | undefined> {
+  if (mode !== VerificationMode.THIRD_PARTY_VERIFIED) return undefined;
+  const agentIds = [verifierId, seller.agentId, buyer.agentId];
+  const { affiliations } = await organizations.batchGetAffiliations(
+    { agentIds },
+    { headers: ownHeaders(""), signal },
+  );
+  const [verifier, ...parties] = agentIds.map((id) => affiliations.find(({ agentId }) => agentId === id));
+  const known = parties.filter((party) => party !== undefined);
+  return verifier === undefined || known.length < 2 ? undefined : { verifier, parties: known };
 }
 
 function toChecked({ artifactType, uri, verdict }: JudgedPiece) {

@@ -6,7 +6,15 @@ import {
   Decision,
   type VerificationResult,
 } from "@depute/contracts/agenta/delegation/v0/verification_result_pb";
-import { DeputeError, ErrorReason, type FieldViolation, invalid } from "@depute/core";
+import {
+  type Affiliation,
+  DeputeError,
+  ErrorReason,
+  type FieldViolation,
+  invalid,
+  type ThirdPartyFault,
+  thirdPartyFault,
+} from "@depute/core";
 import { dataUriBytes } from "./data-uri.ts";
 import { digestOf } from "./result-hash.ts";
 
@@ -29,6 +37,8 @@ export interface Terms {
   requiredArtifacts: readonly ArtifactType[];
   /** The lowest score of a pass. */
   minimumScore: number;
+  /** The third parties that the buyer's request names; empty for every one of a proven organization. */
+  acceptableVerifiers: readonly string[];
 }
 
 /**
@@ -72,33 +82,51 @@ export function storedDigests(pieces: readonly EvidencePiece[]): string[] {
   return [...new Set(named.map((uri) => uri.slice(ARTIFACT_URN.length)))];
 }
 
-/**
- * Whether an agent may judge in the agreed mode (Agenta `verification_policy.mode`): a seller attests, a buyer verifies,
- * and a third party belongs to neither's organization.
- *
- * @throws DeputeError CONFLICT_OF_INTEREST
- */
-export function assertRole(verifier: AgentRef, { mode, seller, buyer }: Terms): void {
-  const isThird = [seller, buyer].every(
-    (party) => party.organizationId !== verifier.organizationId && party.agentId !== verifier.agentId,
-  );
-  const role = ROLES[mode];
-  const may = role === "seller" ? same(verifier, seller) : role === "buyer" ? same(verifier, buyer) : isThird;
-  if (may && role !== undefined) return;
-  throw new DeputeError(ErrorReason.CONFLICT_OF_INTEREST, `the verifier is not the ${role ?? "agreed one"}`, {
-    metadata: { role: role ?? "" },
-    violations: [{ field: "result.verifier_agent", description: `has to be the ${role ?? "agreed one"}` }],
-  });
+/** The owners of the agents that a verification is about. */
+export interface Owners {
+  readonly verifier: Affiliation;
+  readonly parties: readonly Affiliation[];
 }
 
-const ROLES: Partial<Record<VerificationMode, "seller" | "buyer" | "third party">> = {
-  [VerificationMode.SELLER_ATTESTED]: "seller",
-  [VerificationMode.BUYER_VERIFIED]: "buyer",
-  [VerificationMode.THIRD_PARTY_VERIFIED]: "third party",
+/**
+ * Whether an agent may judge in the agreed mode (Agenta `verification_policy.mode`): a seller attests, a buyer verifies, and a
+ * third party is independent of both.
+ *
+ * @param owners undefined where no third party is asked for, or an agent is not registered
+ * @throws DeputeError CONFLICT_OF_INTEREST
+ */
+export function assertRole(verifier: AgentRef, terms: Terms, owners: Owners | undefined): void {
+  const { mode, seller, buyer, acceptableVerifiers } = terms;
+  switch (mode) {
+    case VerificationMode.SELLER_ATTESTED:
+      if (verifier.agentId === seller.agentId) return;
+      throw conflict("seller", `has to be the seller, ${seller.agentId}`);
+    case VerificationMode.BUYER_VERIFIED:
+      if (verifier.agentId === buyer.agentId) return;
+      throw conflict("buyer", `has to be the buyer, ${buyer.agentId}`);
+    case VerificationMode.THIRD_PARTY_VERIFIED: {
+      if (owners === undefined) throw conflict("third party", "is no registered agent: register it first");
+      const fault = thirdPartyFault(owners.verifier, owners.parties, acceptableVerifiers);
+      if (fault === undefined) return;
+      throw conflict("third party", THIRD_PARTY_FAULTS[fault]);
+    }
+    default:
+      throw conflict("agreed one", "has no role: the offer names no mode of verification");
+  }
+}
+
+const THIRD_PARTY_FAULTS: Readonly<Record<ThirdPartyFault, string>> = {
+  one_owner: "has one owner with the seller or the buyer: ask an agent of another principal and organization",
+  not_named: "is not among the request's metadata.acceptable_verifiers: ask one of them",
+  not_proven:
+    "has no proven organization: an operator proves it by CreateOrganizationProof, or the buyer's request names the verifier in metadata.acceptable_verifiers",
 };
 
-function same(a: AgentRef, b: AgentRef): boolean {
-  return a.agentId === b.agentId && a.organizationId === b.organizationId;
+function conflict(role: string, description: string): DeputeError {
+  return new DeputeError(ErrorReason.CONFLICT_OF_INTEREST, `the verifier ${description}`, {
+    metadata: { role },
+    violations: [{ field: "result.verifier_agent", description }],
+  });
 }
 
 /** A piece of evidence with what it is worth. */

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import {
   type RecordEvidenceRequestSchema,
   TrustService,
@@ -7,14 +8,23 @@ import {
 import { DeputeError, ErrorReason } from "@depute/core";
 import { defineService } from "@depute/service";
 
-/** A registry that knows agents by their principals and writes down evidence. */
-export function fakeRegistry(agents: Record<string, readonly string[]>) {
+/**
+ * A registry that knows agents by their principals and writes down evidence.
+ *
+ * @param proven the proven organizations of principals
+ */
+export function fakeRegistry(
+  agents: Record<string, readonly string[]>,
+  proven: Record<string, readonly string[]> = {},
+) {
+  const principalOf = (agentId: string) =>
+    Object.entries(agents).find(([, ids]) => ids.includes(agentId))?.[0];
   const evidence: MessageInitShape<typeof RecordEvidenceRequestSchema>[] = [];
   const state = { away: false };
   const module = defineService({
     name: "registry",
     settings: {},
-    descriptors: [AgentService, TrustService],
+    descriptors: [AgentService, OrganizationService, TrustService],
     async start() {
       return {
         routes(router) {
@@ -22,6 +32,16 @@ export function fakeRegistry(agents: Record<string, readonly string[]>) {
             listAgents({ principal }) {
               if (state.away) throw new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "away");
               return { agents: (agents[principal] ?? []).map((id) => ({ id })) };
+            },
+          });
+          router.service(OrganizationService, {
+            batchGetAffiliations({ agentIds }) {
+              const affiliations = agentIds.flatMap((agentId) => {
+                const principal = principalOf(agentId);
+                if (principal === undefined) return [];
+                return [{ agentId, principal, organizations: [...(proven[principal] ?? [])] }];
+              });
+              return { affiliations };
             },
           });
           router.service(TrustService, {

@@ -1,0 +1,253 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  AffiliationSchema,
+  type BatchGetAffiliationsRequest,
+  type BatchGetAffiliationsResponse,
+  BatchGetAffiliationsResponseSchema,
+  type CreateOrganizationProofRequest,
+  CreateOrganizationProofRequestSchema,
+  type CreateOrganizationProofResponse,
+  CreateOrganizationProofResponseSchema,
+  type ListOrganizationProofsRequest,
+  type ListOrganizationProofsResponse,
+  ListOrganizationProofsResponseSchema,
+  type OrganizationProof,
+  OrganizationProofSchema,
+  type RevokeOrganizationProofRequest,
+  RevokeOrganizationProofRequestSchema,
+  type RevokeOrganizationProofResponse,
+  RevokeOrganizationProofResponseSchema,
+} from "@depute/contracts/depute/registry/v1/organization_service_pb";
+import {
+  type Affiliation,
+  DeputeError,
+  ErrorReason,
+  encodePageToken,
+  newId,
+  pageSize,
+  toTimestamp,
+} from "@depute/core";
+import type { Identity } from "@depute/service";
+import type { ReadTx, WriteTx } from "@depute/store";
+import { identify, type RegistryContext, viewerFor } from "../context.ts";
+import { repeatable } from "../idempotency.ts";
+import { readPosition } from "../page-position.ts";
+import type { StoredAgent } from "../rules/agent.ts";
+import { baseOf } from "../rules/registration.ts";
+import { findVisible } from "../store/agents.ts";
+import { addMember, findMember, removeAdmittedBy, removeMembers, replaceMember } from "../store/members.ts";
+import {
+  addProof,
+  countProofs,
+  endProof,
+  findProof,
+  findProofOf,
+  listProofs,
+  provenOrganizations,
+  type StoredProof,
+  wasProven,
+} from "../store/proofs.ts";
+
+/** Proofs of one organization that are in force at once. */
+const MAX_PROOFS = 10_000;
+/** Organizations that one principal acts for. */
+const MAX_ORGANIZATIONS = 16;
+
+const CREATE = {
+  request: CreateOrganizationProofRequestSchema,
+  answer: CreateOrganizationProofResponseSchema,
+};
+const REVOKE = {
+  request: RevokeOrganizationProofRequestSchema,
+  answer: RevokeOrganizationProofResponseSchema,
+};
+
+/** OrganizationService.CreateOrganizationProof. */
+export async function createOrganizationProof(
+  registry: RegistryContext,
+  request: CreateOrganizationProofRequest,
+  context: HandlerContext,
+): Promise<CreateOrganizationProofResponse> {
+  const identity = await identify(registry, context);
+  checkOperator(registry, identity);
+  const { organization, principal } = request;
+  const call = repeatable(CREATE, identity.principal, request.requestId, request);
+  return registry.store.write(async (tx) => {
+    const answered = await call.before(tx);
+    if (answered !== undefined) return answered;
+    const now = registry.clock.now();
+    const inForce = await findProofOf(tx, organization, principal);
+    const proof = inForce ?? newProof(organization, principal, identity.principal, now);
+    if (inForce === undefined) {
+      await checkRoom(tx, organization, principal);
+      await makeMember(tx, proof);
+      await addProof(tx, proof);
+    }
+    const answer = create(CreateOrganizationProofResponseSchema, { proof: toMessage(proof) });
+    await call.keep(tx, answer, now);
+    return answer;
+  });
+}
+
+/** OrganizationService.RevokeOrganizationProof. */
+export async function revokeOrganizationProof(
+  registry: RegistryContext,
+  request: RevokeOrganizationProofRequest,
+  context: HandlerContext,
+): Promise<RevokeOrganizationProofResponse> {
+  const identity = await identify(registry, context);
+  checkOperator(registry, identity);
+  const { id } = request;
+  const call = repeatable(REVOKE, identity.principal, request.requestId, request);
+  return registry.store.write(async (tx) => {
+    const answered = await call.before(tx);
+    if (answered !== undefined) return answered;
+    const now = registry.clock.now();
+    const proof = await findProof(tx, id);
+    if (proof === undefined) {
+      throw new DeputeError(ErrorReason.ORGANIZATION_PROOF_NOT_FOUND, "no such proof of an organization", {
+        metadata: { proof: id },
+      });
+    }
+    if (proof.revokeTime === undefined) {
+      await endProof(tx, id, identity.principal, now);
+      await removeAdmittedBy(tx, proof.organization, proof.principal);
+    }
+    const ended = { ...proof, revokeTime: now, revokedBy: identity.principal };
+    const answer = create(RevokeOrganizationProofResponseSchema, {
+      proof: toMessage(proof.revokeTime === undefined ? ended : proof),
+    });
+    await call.keep(tx, answer, now);
+    return answer;
+  });
+}
+
+/** OrganizationService.ListOrganizationProofs. */
+export async function listOrganizationProofs(
+  registry: RegistryContext,
+  request: ListOrganizationProofsRequest,
+  context: HandlerContext,
+): Promise<ListOrganizationProofsResponse> {
+  await identify(registry, context);
+  const { organization, principal, includeRevoked } = request;
+  const filters = { list: "organization-proofs", organization, principal, includeRevoked };
+  const [before] = readPosition(request.pageToken, filters, ["string"]) ?? [""];
+  const size = pageSize(request.pageSize);
+  const found = await registry.store.read((tx) =>
+    listProofs(tx, { organization, principal, includeRevoked }, before, size + 1),
+  );
+  const page = found.slice(0, size);
+  const last = page.at(-1)?.id;
+  return create(ListOrganizationProofsResponseSchema, {
+    proofs: page.map(toMessage),
+    nextPageToken: last !== undefined && found.length > size ? encodePageToken([last], filters) : "",
+  });
+}
+
+/** OrganizationService.BatchGetAffiliations. */
+export async function batchGetAffiliations(
+  registry: RegistryContext,
+  { agentIds }: BatchGetAffiliationsRequest,
+  context: HandlerContext,
+): Promise<BatchGetAffiliationsResponse> {
+  const viewer = viewerFor(await identify(registry, context), "");
+  const affiliations = await registry.store.read(async (tx) => {
+    const found: Affiliation[] = [];
+    for (const agentId of agentIds) {
+      const agent = await findVisible(tx, baseOf(agentId) ?? agentId, viewer);
+      if (agent !== undefined) found.push(await affiliationOf(tx, agent, agentId));
+    }
+    return found;
+  });
+  return create(BatchGetAffiliationsResponseSchema, {
+    affiliations: affiliations.map(({ agentId, principal, organizations }) =>
+      create(AffiliationSchema, { agentId, principal, organizations: [...organizations] }),
+    ),
+  });
+}
+
+/** What independence is judged by, of a stored agent. */
+export async function affiliationOf(
+  tx: ReadTx,
+  { record: { principal } }: StoredAgent,
+  agentId: string,
+): Promise<Affiliation> {
+  return { agentId, principal, organizations: await provenOrganizations(tx, principal) };
+}
+
+/**
+ * Moves the proofs and memberships of a key to the key that replaces it. The number of proven keys stays what an operator
+ * made it; a proof for which the new key has no room ends.
+ */
+export async function moveProofs(
+  tx: WriteTx,
+  replaced: string,
+  principal: string,
+  now: number,
+): Promise<void> {
+  const filter = { organization: "", principal: replaced, includeRevoked: false };
+  for (const { id, organization, provenBy } of await listProofs(tx, filter, "", MAX_ORGANIZATIONS)) {
+    await endProof(tx, id, principal, now);
+    const held = await provenOrganizations(tx, principal);
+    if (!held.includes(organization) && held.length < MAX_ORGANIZATIONS) {
+      await addProof(tx, newProof(organization, principal, provenBy, now));
+    }
+    await replaceMember(tx, organization, replaced, { principal, admittedBy: provenBy, createTime: now });
+  }
+}
+
+/** @throws DeputeError CALLER_NOT_ALLOWED */
+function checkOperator({ trustOperators, localProves }: RegistryContext, identity: Identity): void {
+  if (trustOperators.includes(identity.principal)) return;
+  if (identity.local && localProves) return;
+  throw new DeputeError(
+    ErrorReason.CALLER_NOT_ALLOWED,
+    "only an operator proves organizations: call as a principal of DEPUTE_TRUST_OPERATORS",
+    { violations: [{ field: "", description: "the caller is no operator" }] },
+  );
+}
+
+/** @throws DeputeError LIMIT_EXCEEDED */
+async function checkRoom(tx: ReadTx, organization: string, principal: string): Promise<void> {
+  if ((await countProofs(tx, organization, MAX_PROOFS)) >= MAX_PROOFS) {
+    throw tooMany("organization_proofs", MAX_PROOFS);
+  }
+  if ((await provenOrganizations(tx, principal)).length >= MAX_ORGANIZATIONS) {
+    throw tooMany("organizations_of_principal", MAX_ORGANIZATIONS);
+  }
+}
+
+function tooMany(limit: string, max: number): DeputeError {
+  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `${max} proofs are in force: revoke one first`, {
+    metadata: { limit, max: String(max) },
+  });
+}
+
+/** A member by proof. An organization that another principal founded under this name is not the proven one. */
+async function makeMember(tx: WriteTx, proof: StoredProof): Promise<void> {
+  const { organization, principal, provenBy, createTime } = proof;
+  const known = await findMember(tx, organization, principal);
+  const isFounder = known?.admittedBy === principal;
+  const isFirst = !(await wasProven(tx, organization));
+  if (isFirst && !isFounder) await removeMembers(tx, organization);
+  if (known !== undefined && (isFounder || !isFirst)) return;
+  await addMember(tx, organization, { principal, admittedBy: provenBy, createTime });
+}
+
+function newProof(
+  organization: string,
+  principal: string,
+  provenBy: string,
+  createTime: number,
+): StoredProof {
+  return { id: newId(), organization, principal, provenBy, createTime, revokeTime: undefined, revokedBy: "" };
+}
+
+function toMessage(proof: StoredProof): OrganizationProof {
+  const { id, organization, principal, provenBy, createTime, revokeTime, revokedBy } = proof;
+  const message = create(OrganizationProofSchema, { id, organization, principal, provenBy, revokedBy });
+  message.createTime = toTimestamp(createTime);
+  if (revokeTime !== undefined) message.revokeTime = toTimestamp(revokeTime);
+  return message;
+}

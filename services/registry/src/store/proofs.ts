@@ -1,0 +1,140 @@
+import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+
+/** An operator's word that a principal acts for an organization; times are epoch ms. */
+export interface StoredProof {
+  readonly id: string;
+  readonly organization: string;
+  readonly principal: string;
+  readonly provenBy: string;
+  readonly createTime: number;
+  /** Undefined while it is in force. */
+  readonly revokeTime: number | undefined;
+  /** Empty while it is in force. */
+  readonly revokedBy: string;
+}
+
+interface ProofRow {
+  id: string;
+  organization: string;
+  principal: string;
+  proven_by: string;
+  create_time: number;
+  revoke_time: number;
+  revoked_by: string;
+}
+
+const SELECT =
+  "SELECT id, organization, principal, proven_by, create_time, revoke_time, revoked_by FROM organization_proofs";
+
+/** What keeps proofs. */
+export interface ProofFilter {
+  /** Empty for all. */
+  readonly organization: string;
+  /** Empty for all. */
+  readonly principal: string;
+  readonly includeRevoked: boolean;
+}
+
+export async function findProof(tx: ReadTx, id: string): Promise<StoredProof | undefined> {
+  const row = await tx.get<ProofRow>(`${SELECT} WHERE id = ?`, [id]);
+  return row && toProof(row);
+}
+
+/** The proof in force. */
+export async function findProofOf(
+  tx: ReadTx,
+  organization: string,
+  principal: string,
+): Promise<StoredProof | undefined> {
+  const row = await tx.get<ProofRow>(
+    `${SELECT} WHERE organization = ? AND principal = ? AND revoke_time = 0`,
+    [organization, principal],
+  );
+  return row && toProof(row);
+}
+
+/** Whether an operator has ever proven an organization. */
+export async function wasProven(tx: ReadTx, organization: string): Promise<boolean> {
+  const row = await tx.get("SELECT 1 FROM organization_proofs WHERE organization = ? LIMIT 1", [
+    organization,
+  ]);
+  return row !== undefined;
+}
+
+/** Proofs, the newest first, behind the id `before`. Ids ascend with time. */
+export async function listProofs(
+  tx: ReadTx,
+  { organization, principal, includeRevoked }: ProofFilter,
+  before: string,
+  limit: number,
+): Promise<StoredProof[]> {
+  const conditions: string[] = [];
+  const params: SqlValue[] = [];
+  const where = (condition: string, value: SqlValue) => {
+    conditions.push(condition);
+    params.push(value);
+  };
+  if (before !== "") where("id < ?", before);
+  if (organization !== "") where("organization = ?", organization);
+  if (principal !== "") where("principal = ?", principal);
+  if (!includeRevoked) where("revoke_time = ?", 0);
+  const filter = conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`;
+  const rows = await tx.all<ProofRow>(`${SELECT}${filter} ORDER BY id DESC LIMIT ?`, [...params, limit]);
+  return rows.map(toProof);
+}
+
+/** The organizations that a principal is proven to act for, in the order of their names. */
+export async function provenOrganizations(tx: ReadTx, principal: string): Promise<string[]> {
+  if (principal === "") return [];
+  const rows = await tx.all<{ organization: string }>(
+    "SELECT organization FROM organization_proofs WHERE principal = ? AND revoke_time = 0 ORDER BY organization",
+    [principal],
+  );
+  return rows.map(({ organization }) => organization);
+}
+
+/** How many proofs of an organization are in force, counted no further than `limit`. */
+export async function countProofs(tx: ReadTx, organization: string, limit: number): Promise<number> {
+  const row = await tx.get<{ n: number }>(
+    `SELECT COUNT(*) AS n FROM (SELECT 1 FROM organization_proofs WHERE organization = ? AND revoke_time = 0 LIMIT ?)
+       AS counted`,
+    [organization, limit],
+  );
+  return row?.n ?? 0;
+}
+
+export async function addProof(tx: WriteTx, proof: StoredProof): Promise<void> {
+  await tx.run(
+    `INSERT INTO organization_proofs
+       (id, organization, principal, proven_by, create_time, revoke_time, revoked_by) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    [
+      proof.id,
+      proof.organization,
+      proof.principal,
+      proof.provenBy,
+      proof.createTime,
+      proof.revokeTime ?? 0,
+      proof.revokedBy,
+    ],
+  );
+}
+
+export async function endProof(tx: WriteTx, id: string, revokedBy: string, now: number): Promise<void> {
+  await tx.run("UPDATE organization_proofs SET revoke_time = ?, revoked_by = ? WHERE id = ?", [
+    now,
+    revokedBy,
+    id,
+  ]);
+}
+
+function toProof(row: ProofRow): StoredProof {
+  return {
+    id: row.id,
+    organization: row.organization,
+    principal: row.principal,
+    provenBy: row.proven_by,
+    createTime: row.create_time,
+    revokeTime: row.revoke_time === 0 ? undefined : row.revoke_time,
+    revokedBy: row.revoked_by,
+  };
+}
