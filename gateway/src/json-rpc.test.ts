@@ -19,6 +19,7 @@ const CALL: WireCall = {
   signal: new AbortController().signal,
   requestId: "req-1",
   acceptsEvents: false,
+  takesEvents: true,
 };
 
 /** Methods that note what they were called with. */

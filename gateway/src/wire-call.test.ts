@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { holderOf } from "./wire-call.ts";
+import { holderOf, takesEvents } from "./wire-call.ts";
 
 const KEY = `${"A".repeat(42)}A`;
 const proof = (header: unknown) =>
@@ -18,4 +18,20 @@ test.each<[string, string | null, string | undefined]>([
   ["nothing", "", undefined],
 ])("whose sight: %s", (_, text, expected) => {
   expect(holderOf(text)).toBe(expected);
+});
+
+test.each<[string | null, boolean]>([
+  [null, true],
+  ["", true],
+  ["*/*", true],
+  ["text/event-stream", true],
+  ["application/json, text/event-stream", true],
+  ["application/json, */*;q=0.1", true],
+  ["Text/*", true],
+  ["application/json", false],
+  ["application/json; charset=utf-8, application/problem+json", false],
+  ["*/*, text/event-stream;q=0", false],
+  ["text/*;q=0, */*", false],
+])("who accepts %s takes events: %s", (accept, expected) => {
+  expect(takesEvents(accept)).toBe(expected);
 });

@@ -35,6 +35,8 @@ export interface WireCall {
   readonly lastEventId?: string;
   /** Whether the client names `text/event-stream` among what it accepts. */
   readonly acceptsEvents: boolean;
+  /** Whether the client takes `text/event-stream`: by its name, by a range such as `*\/*`, or because it names nothing. */
+  readonly takesEvents: boolean;
 }
 
 /** The header of a holder proof. */
@@ -61,6 +63,7 @@ export function wireCall(request: HttpRequest, response: HttpResponse, publicUrl
     signal,
     requestId,
     acceptsEvents: acceptsEvents(received.get("accept")),
+    takesEvents: takesEvents(received.get("accept")),
     ...(lastEventId === null ? {} : { lastEventId }),
   };
 }
@@ -75,12 +78,29 @@ export function rpcCall(context: HandlerContext, clock: Clock): WireCall {
     signal: context.signal,
     requestId: requestIdOf(context),
     acceptsEvents: false,
+    takesEvents: true,
   };
 }
 
 function acceptsEvents(accept: string | null): boolean {
   const types = (accept ?? "").split(",");
   return types.some((type) => type.split(";", 1)[0]?.trim().toLowerCase() === "text/event-stream");
+}
+
+/** Whether a field `Accept` lets an event stream through: the most specific range decides. (RFC 9110 section 12.5.1) */
+export function takesEvents(accept: string | null): boolean {
+  if (accept === null || accept.trim() === "") return true;
+  const qualities = new Map<string, number>();
+  for (const range of accept.split(",")) {
+    const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
+    const quality = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2);
+    qualities.set(type, quality === undefined ? 1 : Number(quality));
+  }
+  for (const range of ["text/event-stream", "text/*", "*/*"]) {
+    const quality = qualities.get(range);
+    if (quality !== undefined) return quality > 0;
+  }
+  return false;
 }
 
 /** The key that a holder proof names (RFC 9449 4.2); empty without a proof, undefined for one that names none itself. */

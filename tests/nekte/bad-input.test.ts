@@ -57,7 +57,7 @@ describe("bad input", () => {
     ],
   ])("%s", async (_, body, code, path) => {
     const before = await countTasks();
-    const refused = await error(scene.platform.post("/nekte", body));
+    const refused = await error(scene.platform.post("/nekte", body, { accept: "application/json" }));
     expect(refused.code).toBe(code);
     if (path !== undefined) expect(refused.data.violations[0].path).toBe(path);
     expect(await countTasks()).toBe(before);
@@ -66,10 +66,8 @@ describe("bad input", () => {
 
   test.each([["x"], ["-1"], ["1e3"], ["9".repeat(16)]])("Last-Event-ID %s", async (id) => {
     const before = await countTasks();
-    const refused = error(
-      scene.platform.post("/nekte/nlp-worker", call("nekte.delegate", work()), { "last-event-id": id }),
-    );
-    expect((await refused).code).toBe(-32602);
+    const refused = await scene.refused(work(), undefined, { "last-event-id": id });
+    expect(refused.code).toBe(-32602);
     expect(await countTasks()).toBe(before);
   });
 

@@ -36,7 +36,8 @@ afterAll(() => platform.stop());
 
 const ENVELOPE = { permissions: { forward: false, persist: true, derive: true }, ttl_s: 60 };
 const work = (id: string, more: object = {}) => ({ task: { id, desc: "x", timeout_ms: 20_000, ...more } });
-const post = (method: string, params: object) => platform.post("/nekte/worker", call(method, params));
+const post = (method: string, params: object) =>
+  platform.post("/nekte/worker", call(method, params), { accept: "application/json" });
 const nekte = () => createClient(Nekte, platform.transport);
 const headers = { "nekte-agent": "worker" };
 const permissions = {};
@@ -157,7 +158,8 @@ describe("each of NEKTE's codes, over JSON-RPC and gRPC", () => {
   });
 
   test("of work that has begun are events, on both", async () => {
-    const text = await (await post("nekte.delegate", work("late", { desc: "wait", timeout_ms: 300 }))).text();
+    const late = call("nekte.delegate", work("late", { desc: "wait", timeout_ms: 300 }));
+    const text = await (await platform.post("/nekte/worker", late)).text();
     expect(text).toMatch(/event: error\ndata: \{"task_id":"late","code":-32006,/);
     const events: unknown[] = [];
     const task = { id: "late too", desc: "wait", timeoutMs: 300 };

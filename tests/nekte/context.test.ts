@@ -3,7 +3,7 @@ import { generateKeypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
 import { describe, expect, test } from "vitest";
 import { call, error, introduce, result } from "../gateway/platform.ts";
-import { CONTEXT, frames, Scene, work } from "./scene.ts";
+import { CONTEXT, Scene, work } from "./scene.ts";
 
 const scene = new Scene();
 const { nekte } = scene;
@@ -65,8 +65,11 @@ describe("nekte.context", () => {
     const context = { ...CONTEXT, id, data: null, compression: "reference" };
     const path = "/nekte/nlp-worker";
     const post = (by: ReturnType<typeof holder>) =>
-      scene.platform.post(path, call("nekte.delegate", { ...work(), context }), holderHeaders(by, path));
-    expect((await frames(await post(alice))).at(-1)).toContain('{"got":{"user_preferences"');
+      scene.platform.post(path, call("nekte.delegate", { ...work(), context }), {
+        accept: "application/json, text/event-stream;q=0",
+        ...holderHeaders(by, path),
+      });
+    expect((await result(post(alice))).out.compact).toEqual({ got: DATA });
     // A reader may not forward it.
     expect(await error(post(bob))).toMatchObject({ code: -32005 });
     expect(await error(post(eve))).toMatchObject({ data: { reason: "CONTEXT_NOT_FOUND" } });

@@ -3,20 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { describe, expect, test } from "vitest";
-import {
-  call,
-  error,
-  introduce,
-  json,
-  notification,
-  result,
-  startPlatform,
-  value,
-} from "../gateway/platform.ts";
+import { call, introduce, json, notification, result, startPlatform, value } from "../gateway/platform.ts";
+import { eventsIn, send } from "./plain-http.ts";
 import { CONTEXT, dataOf, frames, Scene, work } from "./scene.ts";
 
 const scene = new Scene();
-const { countTasks, held, nekte, status } = scene;
+const { countTasks, held, nekte, refused, status } = scene;
 
 describe("nekte.delegate", () => {
   test("streams the task's events, byte for byte", async () => {
@@ -28,9 +20,7 @@ describe("nekte.delegate", () => {
     const { id } = params.task;
     const text = (await response.text()).replace(/"ms":\d+/, '"ms":1');
     expect(text).toBe(
-      `id: 2\nevent: status_change\ndata: {"task_id":"${id}","from":"pending","to":"accepted"}\n\n` +
-        `id: 3\nevent: status_change\ndata: {"task_id":"${id}","from":"accepted","to":"running"}\n\n` +
-        `id: 4\nevent: progress\ndata: {"processed":1,"total":2,"message":"half"}\n\n` +
+      `id: 4\nevent: progress\ndata: {"processed":1,"total":2,"message":"half"}\n\n` +
         `id: 5\nevent: partial\ndata: {"out":{"so":"far"},"resolved_level":"compact"}\n\n` +
         `id: 6\nevent: complete\ndata: {"task_id":"${id}","out":{"minimal":"done","compact":{"got":{"reviews":3}}},` +
         `"meta":{"ms":1,"tokens_used":6},"status":"completed"}\n\n`,
@@ -79,26 +69,54 @@ describe("nekte.delegate", () => {
     const params = work();
     await frames(await nekte("nekte.delegate", params, "/nekte/nlp-worker"));
     const other = { ...params, task: { ...params.task, desc: "something else" } };
-    expect(await error(nekte("nekte.delegate", other, "/nekte/nlp-worker"))).toMatchObject({
+    expect(await refused(other)).toMatchObject({
       code: -32602,
       data: { reason: "TASK_ID_TAKEN" },
     });
   });
 
-  test("a refusal is an event for who says that it reads events", async () => {
+  test.each<[string, Record<string, string>]>([
+    ["no Accept", {}],
+    ["any type", { accept: "*/*" }],
+    ["any text", { accept: "application/json;q=0.9, text/*" }],
+    ["event streams", { accept: "application/json, text/event-stream;q=0.9" }],
+  ])("answers who takes %s with events, refusals too", async (_, headers) => {
+    const url = `${scene.platform.url}/nekte/nlp-worker`;
     const params = work();
-    const post = (body: object, accept: string) =>
-      scene.platform.post("/nekte/nlp-worker", call("nekte.delegate", body), { accept });
-    const stream = "application/json, text/event-stream;q=0.9";
-    await frames(await post(params, stream));
-    const other = { ...params, task: { ...params.task, desc: "something else" } };
     const { id } = params.task;
-    expect(await frames(await post(other, stream))).toEqual([
-      `event: error\ndata: {"task_id":"${id}","code":-32602,"message":"the external id is that of another task"}`,
+    const begun = await send(url, call("nekte.delegate", params), headers);
+    expect(eventsIn(begun.text).map(({ event }) => event)).toEqual(["progress", "partial", "complete"]);
+    const other = { ...params, task: { ...params.task, desc: "something else" } };
+    const refusal = await send(url, call("nekte.delegate", other), headers);
+    expect(refusal.headers["content-type"]).toBe("text/event-stream");
+    expect(refusal.text).toBe(
+      `event: error\ndata: {"task_id":"${id}","code":-32602,"message":"the external id is that of another task"}\n\n`,
+    );
+    const broken = await send(url, call("nekte.delegate", { task: { id } }), headers);
+    expect(eventsIn(broken.text)).toEqual([
+      { event: "error", data: expect.objectContaining({ task_id: id, code: -32602 }) },
     ]);
-    expect((await frames(await post({ task: { id } }, "text/event-stream")))[0]).toContain('"code":-32602');
-    expect(await error(post(other, "application/json"))).toMatchObject({ code: -32602 });
   });
+
+  test.each(["application/json", "text/event-stream;q=0, application/json"])(
+    "answers who takes JSON alone in JSON, once the task has ended (%s)",
+    async (accept) => {
+      const url = `${scene.platform.url}/nekte/nlp-worker`;
+      const ask = async (params: object) =>
+        JSON.parse((await send(url, call("nekte.delegate", params), { accept })).text);
+      const params = work();
+      const { id } = params.task;
+      expect((await ask(params)).result).toMatchObject({
+        task_id: id,
+        status: "completed",
+        out: { minimal: "done", compact: { got: { reviews: 3 } } },
+      });
+      const other = { ...params, task: { ...params.task, desc: "something else" } };
+      expect((await ask(other)).error).toMatchObject({ code: -32602, data: { reason: "TASK_ID_TAKEN" } });
+      const late = work("wait", { timeout_ms: 300 });
+      expect((await ask(late)).error).toMatchObject({ code: -32006, message: "TASK_TIMEOUT" });
+    },
+  );
 
   test("out of time ends with the family's code", async () => {
     const stream = await frames(
@@ -122,7 +140,7 @@ describe("nekte.delegate", () => {
     const params = work();
     const scoped = { ...params, context: { ...params.context, scope: ["sentiment"] } };
     const before = await countTasks();
-    expect(await error(nekte("nekte.delegate", scoped, "/nekte/nlp-worker"))).toMatchObject({
+    expect(await refused(scoped)).toMatchObject({
       code: -32005,
       message: "CONTEXT_PERMISSION_DENIED",
     });
@@ -172,9 +190,7 @@ describe("nekte.delegate", () => {
     const request = call("nekte.context", { action: "request", envelope: { id: context.id } });
     while ((await json(scene.platform.post("/nekte", request))).error?.code !== -32004);
     const other = { ...params, task: { ...params.task, desc: "other" }, context };
-    expect(
-      await error(scene.platform.post("/nekte/nlp-worker", call("nekte.delegate", other))),
-    ).toMatchObject({
+    expect(await refused(other)).toMatchObject({
       code: -32602,
       data: { reason: "TASK_ID_TAKEN" },
     });
@@ -196,11 +212,12 @@ describe("nekte.delegate", () => {
     const all = await frames(await post(params));
     await result(nekte("nekte.context", { action: "revoke", envelope: { id: shared.id } }));
     expect(await frames(await post(params, { "last-event-id": "5" }))).toEqual(all.slice(-1));
-    expect(await error(post(params))).toMatchObject({ code: -32004 });
+    expect(await refused(params)).toMatchObject({ code: -32004 });
     const other = { ...params, task: { ...params.task, desc: "other" } };
-    expect(await error(post(other, { "last-event-id": "5" }))).toMatchObject({ code: -32004 });
+    const seen = { "last-event-id": "5" };
+    expect(await refused(other, undefined, seen)).toMatchObject({ code: -32004 });
     const none = { ...params, task: { ...params.task, id: "never" } };
-    expect(await error(post(none, { "last-event-id": "5" }))).toMatchObject({ code: -32004 });
+    expect(await refused(none, undefined, seen)).toMatchObject({ code: -32004 });
   });
 
   test("names a context that was shared before", async () => {
@@ -213,15 +230,15 @@ describe("nekte.delegate", () => {
       expect(stream.at(-1)).toContain('"compact":{"got":{"shared":true}}');
     }
     const none = { ...work(), context: { ...CONTEXT, id: "none", data: null, compression: "reference" } };
-    expect(await error(nekte("nekte.delegate", none, "/nekte/nlp-worker"))).toMatchObject({
+    expect(await refused(none)).toMatchObject({
       code: -32053,
       data: { reason: "CONTEXT_NOT_FOUND" },
     });
   });
 
   test("at /nekte needs an agent of the settings", async () => {
-    const refused = await error(nekte("nekte.delegate", work()));
-    expect(refused).toMatchObject({ code: -32053, data: { reason: "AGENT_NOT_FOUND" } });
-    expect(refused.data.detail).toContain("DEPUTE_NEKTE_DEFAULT_AGENT");
+    const refusal = await refused(work(), "/nekte");
+    expect(refusal).toMatchObject({ code: -32053, data: { reason: "AGENT_NOT_FOUND" } });
+    expect(refusal.data.detail).toContain("DEPUTE_NEKTE_DEFAULT_AGENT");
   });
 });

@@ -3,11 +3,11 @@ import { holderHeaders } from "@depute/client";
 import { ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
 import { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
 import { beforeAll, describe, expect, test } from "vitest";
-import { bytes, call, error, result } from "../gateway/platform.ts";
+import { bytes, error, result } from "../gateway/platform.ts";
 import { CONTEXT, frames, lasting, Scene, work } from "./scene.ts";
 
 const scene = new Scene();
-const { countTasks, holder, nekte, postAs } = scene;
+const { countTasks, holder, nekte, postAs, refused } = scene;
 const rpc = () => createClient(Nekte, scene.platform.transport);
 const NLP = { "nekte-agent": "nlp-worker" };
 
@@ -89,19 +89,16 @@ describe("a delegation is refused alike on JSON-RPC, server-sent events and gRPC
     const before = await countTasks();
     const params = delegation();
     const path = `/nekte/${agent}`;
-    expect((await error(nekte("nekte.delegate", params, path))).code).toBe(code);
-    const accept = { accept: "text/event-stream" };
-    const [frame, ...more] = await frames(
-      await scene.platform.post(path, call("nekte.delegate", params), accept),
-    );
+    expect((await refused(params, path)).code).toBe(code);
+    const [frame, ...more] = await frames(await nekte("nekte.delegate", params, path));
     expect(more).toEqual([]);
     expect(JSON.parse(frame?.replace(/^event: error\ndata: /, "") ?? "")).toMatchObject({
       task_id: params.task.id,
       code,
     });
     const stream = rpc().delegate(toMessage(params), { headers: { "nekte-agent": agent } });
-    const [refused, named] = await refusal(stream[Symbol.asyncIterator]().next());
-    expect(refused).toBe(status);
+    const [answered, named] = await refusal(stream[Symbol.asyncIterator]().next());
+    expect(answered).toBe(status);
     // What the contract itself refuses is refused before NEKTE is spoken.
     if (status !== Code.InvalidArgument) expect(named).toBe(code);
     expect(await countTasks()).toBe(before);

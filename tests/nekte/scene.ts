@@ -2,7 +2,7 @@ import { holderHeaders, WorkFailure, WorkSuspension } from "@depute/client";
 import { generateKeypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
 import { afterAll, beforeAll, expect } from "vitest";
-import { call, introduce, result, startPlatform, type TestPlatform } from "../gateway/platform.ts";
+import { call, error, introduce, result, startPlatform, type TestPlatform } from "../gateway/platform.ts";
 
 export const TEXT = { type: "object", properties: { text: { type: "string" } }, required: ["text"] };
 const OTHER = { type: "object", properties: { other: { type: "string" } } };
@@ -66,6 +66,12 @@ export class Scene {
 
   nekte = (method: string, params?: unknown, path = "/nekte") =>
     this.platform.post(path, call(method, params));
+
+  /** The refusal of a delegation, as a client reads it that takes JSON alone. */
+  refused = (params: unknown, path = "/nekte/nlp-worker", headers: Record<string, string> = {}) =>
+    error(
+      this.platform.post(path, call("nekte.delegate", params), { accept: "application/json", ...headers }),
+    );
 
   status = (taskId: string) => result(this.nekte("nekte.task.status", { task_id: taskId }));
 

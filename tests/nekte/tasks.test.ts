@@ -68,8 +68,6 @@ describe("nekte.task", () => {
         .slice(1),
     );
     expect(told).toEqual([
-      ["event: status_change", `data: {"task_id":"${id}","from":"pending","to":"accepted"}`],
-      ["event: status_change", `data: {"task_id":"${id}","from":"accepted","to":"running"}`],
       ["event: suspended", `data: {"task_id":"${id}","checkpoint_available":true}`],
       ["event: resumed", `data: {"task_id":"${id}","from_checkpoint":true}`],
       [

@@ -42,6 +42,22 @@ export const NEKTE_ERRORS = errorTable({
   TOKEN_DENIED: OWN.TOKEN_DENIED,
 });
 
+/** Why delegated work ends without a result, as far as the platform itself says so. */
+const ENDS = [
+  ErrorReason.BUDGET_EXCEEDED,
+  ErrorReason.CONTEXT_EXPIRED,
+  ErrorReason.TASK_TIMEOUT,
+  ErrorReason.TASK_FAILED,
+  ErrorReason.VERIFICATION_FAILED,
+  ErrorReason.TOKEN_DENIED,
+  ErrorReason.EVENTS_PURGED,
+] as const;
+
+/** The reason behind the code of an error event. */
+export function reasonOfEnd(code: number): ErrorReason {
+  return ENDS.find((reason) => rowOf(NEKTE_ERRORS, reason).code === code) ?? ErrorReason.INTERNAL;
+}
+
 /** The NEKTE code of whatever was thrown. */
 export function codeOf(thrown: unknown): number {
   return rowOf(NEKTE_ERRORS, refusalIn(thrown).reason).code;

@@ -7,12 +7,12 @@ import {
   MultiLevelResultSchema,
   type TokenBudget,
 } from "@depute/contracts/nekte/v1/nekte_pb";
-import { ErrorReason, fromTimestamp, invalid } from "@depute/core";
+import { DeputeError, ErrorReason, fromTimestamp, invalid } from "@depute/core";
 import { encode } from "@depute/wire";
 import { refusalIn } from "../../src/fault.ts";
 import type { SseEvent } from "../../src/sse.ts";
 import { fittingLevels, type LevelledOutput, toPlain } from "./budget.ts";
-import { codeOf, endCode } from "./errors.ts";
+import { codeOf, endCode, reasonOfEnd } from "./errors.ts";
 import { type NekteState, stateOf, stateOnceBegun } from "./states.ts";
 
 /** What a task's events are told with. */
@@ -92,18 +92,9 @@ function tell(event: TaskEvent, view: TaskView): Told | undefined {
       const { fromCheckpoint } = payload.value;
       return part({ case: "resumed", value: { taskId, fromCheckpoint } });
     }
-    case "created":
+    default:
+      // The text's stream holds what the worker tells, interruptions and the end: how a worker is found concerns nobody else.
       return undefined;
-    default: {
-      const fromStatus = stateIn(view, event.previousStatus);
-      const toStatus = stateIn(viewAfter(event, view), event.status);
-      if (fromStatus === toStatus) return undefined;
-      const reason = payload.case === "requeued" ? payload.value.cause?.reason : undefined;
-      return part({
-        case: "statusChange",
-        value: { taskId, fromStatus, toStatus, ...(reason === undefined ? {} : { reason }) },
-      });
-    }
   }
 }
 
@@ -134,6 +125,18 @@ function complete(event: TaskEvent, output: Parameters<typeof fittingLevels>[0],
   } catch (thrown) {
     return toError(thrown, taskId);
   }
+}
+
+/** The refusal that an event without a result stands for; undefined for an event that ends nothing. */
+export function refusalOfEnd({ event }: DelegateEvent): DeputeError | undefined {
+  if (event.case === "cancelled") {
+    return new DeputeError(ErrorReason.TASK_FAILED, "the task was cancelled", {
+      metadata: { task_id: event.value.taskId, failure: "CANCELLED" },
+    });
+  }
+  if (event.case !== "error") return undefined;
+  const { code, message, taskId = "" } = event.value;
+  return new DeputeError(reasonOfEnd(code), message, { metadata: { task_id: taskId } });
 }
 
 /** The event that tells of a fault in mid stream. */

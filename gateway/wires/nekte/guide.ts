@@ -28,10 +28,11 @@ that you can call again at once. The input is always checked.
 const TASKS = `Delegating
   nekte.delegate {"task": {"id": "mine-1", "desc": "...", "timeout_ms": 30000}, "context": {"data": {...},
     "permissions": {"forward": false, "persist": true, "derive": true}, "ttl_s": 3600}}
-The answer is a stream of server-sent events: progress, partial, status_change, suspended, resumed, and at the end one of
+The answer is a stream of server-sent events: progress, partial, suspended, resumed, and at the end one of
 complete, error, cancelled. It stays open while the task is suspended. Losing the stream does not stop the task: post the
 same task again, with the header Last-Event-ID set to the last id that you saw, and the rest arrives. The same id with
-another body is refused. A refusal is a JSON-RPC error; with text/event-stream among what you accept, it is an error event.
+another body is refused. A refusal is an error event. With "Accept: application/json" alone, the answer is JSON when the task has
+ended: the data of the complete event, or a JSON-RPC error.
 The context's data is the task's input, for ttl_s seconds and under its permissions. With persist false it is never written to
 disk, and is gone with the process that holds it, too. Work whose context is gone before a worker has it fails with -32004.
 

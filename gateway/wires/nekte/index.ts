@@ -1,7 +1,8 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type JsonValue } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import {
   type CapabilityFull,
+  CompleteEventSchema,
   ContextEnvelopeSchema,
   ContextRequestSchema,
   ContextResponseSchema,
@@ -31,7 +32,7 @@ import { type WireCall, wireCall } from "../../src/wire-call.ts";
 import { toListed } from "./discover.ts";
 import { agentCard, PLATFORM_AGENT } from "./documents.ts";
 import { NEKTE_ERRORS } from "./errors.ts";
-import { readLastEventId, toError, toSse } from "./events.ts";
+import { readLastEventId, refusalOfEnd, toError, toSse } from "./events.ts";
 import { GUIDES, type Topic } from "./guide.ts";
 import type { NekteMethods } from "./methods.ts";
 import { stateOfTask } from "./states.ts";
@@ -95,9 +96,10 @@ function endpoint({ methods, epochMs }: NekteOptions, agentId: string): JsonRpcE
       try {
         const after = readLastEventId(call.lastEventId);
         const request = readParams(DelegateRequestSchema, params);
-        return new EventStream(toEvents(await methods.delegate(agentId, request, after, call)));
+        const told = await methods.delegate(agentId, request, after, call);
+        return call.takesEvents ? new EventStream(toEvents(told)) : await endOf(told);
       } catch (thrown) {
-        if (!call.acceptsEvents || isUnauthenticated(thrown)) throw thrown;
+        if (!call.takesEvents || isUnauthenticated(thrown)) throw thrown;
         return new EventStream(refused(thrown, params));
       }
     },
@@ -168,7 +170,21 @@ function named(params: unknown): unknown {
   return { ...params, envelope: { ...UNSAID, ...params.envelope } };
 }
 
-/** A refusal as the one event of a stream, for a client that says that it reads events. */
+/**
+ * The end of a delegation, for a client that takes JSON alone: the data of its `complete` event.
+ *
+ * @throws DeputeError for every other end
+ */
+async function endOf(told: Awaited<ReturnType<NekteMethods["delegate"]>>): Promise<JsonValue> {
+  for await (const { event } of told) {
+    if (event.event.case === "complete") return encode(CompleteEventSchema, event.event.value);
+    const refusal = refusalOfEnd(event);
+    if (refusal !== undefined) throw refusal;
+  }
+  throw new DeputeError(ErrorReason.SHUTTING_DOWN, "the task goes on: delegate it again to learn its end");
+}
+
+/** A refusal as the one event of a stream, for a client that takes events. */
 async function* refused(thrown: unknown, params: unknown) {
   const id = isObject(params) && isObject(params.task) ? params.task.id : undefined;
   const event = toError(thrown, typeof id === "string" ? id : "");
