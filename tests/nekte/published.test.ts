@@ -141,7 +141,7 @@ describe.each(["/nekte", "/nekte/worker", "/nekte/worker/"])(
         event: "cancelled",
         data: { task_id: work.id, reason: "user requested", previous_status: "running" },
       });
-      expect(await one.cancelTask(work.id)).toMatchObject({ status: "cancelled" });
+      await expect(one.cancelTask(work.id)).rejects.toMatchObject({ code: -32010 });
     });
 
     test("resumes what was suspended", async () => {

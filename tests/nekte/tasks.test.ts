@@ -23,9 +23,11 @@ describe("nekte.task", () => {
       `id: 6\nevent: cancelled\ndata: {"task_id":"${id}","reason":"${reason}","previous_status":"running"}`,
     );
     expect(await status(id)).toMatchObject({ status: "cancelled" });
-    expect((await result(nekte("nekte.task.cancel", { task_id: id, reason: null }))).status).toBe(
-      "cancelled",
-    );
+    expect(await error(nekte("nekte.task.cancel", { task_id: id, reason: null }))).toMatchObject({
+      code: -32010,
+      message: "TASK_NOT_CANCELLABLE",
+      data: { metadata: { task: id, status: "cancelled" } },
+    });
   });
 
   test("that has ended cannot be cancelled", async () => {

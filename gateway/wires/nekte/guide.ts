@@ -38,9 +38,10 @@ disk, and is gone with the process that holds it, too. Work whose context is gon
 
 Afterwards
   nekte.task.status {"task_id": "mine-1"}
-  nekte.task.cancel {"task_id": "mine-1", "reason": "..."}
+  nekte.task.cancel {"task_id": "mine-1", "reason": "..."}   a task that was cancelled before is -32010
   nekte.task.resume {"task_id": "mine-1", "budget": {...}}   a suspended task goes on from its checkpoint
   nekte.verify {"task_id": "mine-1", "result_hash": "...", "verification_type": "deterministic"}
+Your task id is unique for you and the addressed agent: the same id at another agent is another task.
 result_hash is the SHA-256 of the result's canonical JSON (RFC 8785) in hexadecimal, with or without sha256:, whole or its
 first 12 digits and more. "checks": ["hash", "sample", "source"] shows the hash, an input with its output, and who did it.
 

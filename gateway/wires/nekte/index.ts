@@ -113,23 +113,23 @@ function endpoint({ methods, epochMs }: NekteOptions, agentId: string): JsonRpcE
     },
 
     async "nekte.verify"(params, call) {
-      const { result } = await methods.verify(readParams(VerifyRequestSchema, params), call);
+      const { result } = await methods.verify(agentId, readParams(VerifyRequestSchema, params), call);
       return encode(VerifyResultSchema, result);
     },
 
     async "nekte.task.cancel"(params, call) {
-      const done = await methods.cancel(readParams(TaskCancelRequestSchema, params), call);
+      const done = await methods.cancel(agentId, readParams(TaskCancelRequestSchema, params), call);
       return encode(TaskLifecycleResponseSchema, create(TaskLifecycleResponseSchema, done));
     },
 
     async "nekte.task.resume"(params, call) {
-      const done = await methods.resume(readParams(TaskResumeRequestSchema, params), call);
+      const done = await methods.resume(agentId, readParams(TaskResumeRequestSchema, params), call);
       return encode(TaskLifecycleResponseSchema, create(TaskLifecycleResponseSchema, done));
     },
 
     async "nekte.task.status"(params, call) {
       const request = readParams(TaskStatusRequestSchema, params);
-      const task = await methods.status(request, call);
+      const task = await methods.status(agentId, request, call);
       const { progress, checkpointAvailable } = task;
       const result = create(TaskStatusResultSchema, {
         taskId: request.taskId,

@@ -16,8 +16,8 @@ import {
   type TaskStatusRequest,
   type VerifyRequest,
 } from "@depute/contracts/nekte/v1/nekte_pb";
-import { DeputeError, ErrorReason, fromTimestamp, newId, reasonName } from "@depute/core";
-import { reasonOf } from "@depute/service";
+import { DeputeError, ErrorReason, fromTimestamp, invalid, newId, reasonName } from "@depute/core";
+import { fromConnectError, reasonOf } from "@depute/service";
 import type { Clients } from "../../src/clients.ts";
 import { renameFields } from "../../src/fault.ts";
 import type { WireCall } from "../../src/wire-call.ts";
@@ -174,7 +174,7 @@ export class NekteMethods {
     if (task === undefined || context === undefined) return undefined;
     if (reason === undefined || !CONTEXT_GONE.has(reason)) return undefined;
     const name = { case: "externalId", value: task.id } as const;
-    const asked = this.#context.clients.tasks.getTask({ name }, call.asCaller);
+    const asked = this.#context.clients.tasks.getTask({ name, agentId }, call.asCaller);
     // What was refused first is what the caller is told.
     const known = (await asked.catch(() => undefined))?.task;
     const isSame = known?.agentId === agentId && known.capabilityId === "" && known.description === task.desc;
@@ -187,18 +187,26 @@ export class NekteMethods {
   }
 
   /** nekte.verify (NEKTE 8). */
-  verify(request: VerifyRequest, call: WireCall): Promise<Verified> {
-    return verify(this.#context.clients, request, call);
+  verify(agentId: string, request: VerifyRequest, call: WireCall): Promise<Verified> {
+    return this.#named(agentId, call, (agent) => verify(this.#context.clients, agent, request, call));
   }
 
-  /** nekte.task.cancel (NEKTE 4), of a task that the caller knows by its own id. */
-  async cancel(request: TaskCancelRequest, call: WireCall): Promise<Lifecycle> {
+  /**
+   * nekte.task.cancel (NEKTE 4), of a task that the caller knows by its own id.
+   *
+   * @throws DeputeError TASK_NOT_CANCELLABLE also for a task that was cancelled before (NEKTE library), TASK_NOT_FOUND
+   */
+  async cancel(agentId: string, request: TaskCancelRequest, call: WireCall): Promise<Lifecycle> {
     const { taskId, reason = "" } = request;
-    const { task, previousStatus } = await this.#context.clients.tasks.cancelTask(
-      { externalId: taskId, reason },
-      call.asCaller,
+    const { task, previousStatus, wasCancelled } = await this.#named(agentId, call, (agent) =>
+      this.#context.clients.tasks.cancelTask({ externalId: taskId, agentId: agent, reason }, call.asCaller),
     );
     if (task === undefined) throw new Error("a task was cancelled and not told of");
+    if (wasCancelled) {
+      throw new DeputeError(ErrorReason.TASK_NOT_CANCELLABLE, "the task was cancelled before", {
+        metadata: { task: taskId, status: "cancelled" },
+      });
+    }
     return { taskId, status: stateOfTask(task), previousStatus: stateBefore(previousStatus, task) };
   }
 
@@ -206,21 +214,45 @@ export class NekteMethods {
    * nekte.task.resume (NEKTE 5), of a task that the caller knows by its own id. It is running from then on, as NEKTE has
    * it, also while it waits for a worker.
    */
-  async resume({ taskId, budget }: TaskResumeRequest, call: WireCall): Promise<Lifecycle> {
-    const { task, previousStatus } = await this.#context.clients.tasks.resumeTask(
-      { externalId: taskId, ...(budget === undefined ? {} : { budget }) },
-      call.asCaller,
+  async resume(agentId: string, request: TaskResumeRequest, call: WireCall): Promise<Lifecycle> {
+    const { taskId, budget } = request;
+    const { task, previousStatus } = await this.#named(agentId, call, (agent) =>
+      this.#context.clients.tasks.resumeTask(
+        { externalId: taskId, agentId: agent, ...(budget === undefined ? {} : { budget }) },
+        call.asCaller,
+      ),
     );
     if (task === undefined) throw new Error("a task was resumed and not told of");
     return { taskId, status: stateOfTask(task), previousStatus: stateBefore(previousStatus, task) };
   }
 
   /** nekte.task.status (NEKTE 6), of a task that the caller knows by its own id. */
-  async status({ taskId }: TaskStatusRequest, call: WireCall): Promise<Task> {
+  async status(agentId: string, { taskId }: TaskStatusRequest, call: WireCall): Promise<Task> {
     const name = { case: "externalId", value: taskId } as const;
-    const { task } = await this.#context.clients.tasks.getTask({ name }, call.asCaller);
+    const { task } = await this.#named(agentId, call, (agent) =>
+      this.#context.clients.tasks.getTask({ name, agentId: agent }, call.asCaller),
+    );
     if (task === undefined) throw new Error("a task was found and not told of");
     return task;
+  }
+
+  /**
+   * Asks about a task by the caller's own id, which is unique for an agent. Where the address is that of all agents, several may
+   * have a task of this id: then that of the default agent is meant.
+   *
+   * @throws DeputeError INVALID_REQUEST when it is none of the default agent's
+   */
+  async #named<T>(agentId: string, call: WireCall, ask: (agentId: string) => Promise<T>): Promise<T> {
+    try {
+      return await ask(agentId);
+    } catch (thrown) {
+      const { defaultAgent } = this.#context;
+      const isAmbiguous = fromConnectError(thrown).violations.some(({ field }) => field === "agent_id");
+      if (!isAmbiguous) throw thrown;
+      // A holder proof counts for one call.
+      if (defaultAgent !== "" && call.asCaller === call.aside) return ask(defaultAgent);
+      throw invalid("/task_id", "several agents have a task of this id: post to /nekte/{agent}");
+    }
   }
 }
 

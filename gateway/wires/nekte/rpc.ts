@@ -60,7 +60,7 @@ export function nekteService(methods: NekteMethods, clock: Clock): ServiceImpl<t
     },
 
     async verify(request, context) {
-      const { checks, result } = await coded(methods.verify(request, rpcCall(context, clock)));
+      const { checks, result } = await coded(methods.verify(agentOf(context), request, rpcCall(context, clock)));
       const { status } = result;
       return {
         taskId: request.taskId,
@@ -71,15 +71,15 @@ export function nekteService(methods: NekteMethods, clock: Clock): ServiceImpl<t
     },
 
     async taskCancel(request, context) {
-      return coded(methods.cancel(request, rpcCall(context, clock)));
+      return coded(methods.cancel(agentOf(context), request, rpcCall(context, clock)));
     },
 
     async taskResume(request, context) {
-      return coded(methods.resume(request, rpcCall(context, clock)));
+      return coded(methods.resume(agentOf(context), request, rpcCall(context, clock)));
     },
 
     async taskStatus(request, context) {
-      const task = await coded(methods.status(request, rpcCall(context, clock)));
+      const task = await coded(methods.status(agentOf(context), request, rpcCall(context, clock)));
       const { progress, checkpointAvailable, createTime, updateTime } = task;
       return {
         taskId: request.taskId,

@@ -31,11 +31,12 @@ export interface Verified {
  */
 export async function verify(
   { tasks, results }: Pick<Clients, "tasks" | "results">,
+  agentId: string,
   { taskId, checks: asked, budget, resultHash, verificationType }: VerifyRequest,
   call: WireCall,
 ): Promise<Verified> {
   const name = { case: "externalId", value: taskId } as const;
-  const { task } = await tasks.getTask({ name }, call.asCaller);
+  const { task } = await tasks.getTask({ name, agentId }, call.asCaller);
   if (task === undefined) throw new Error("a task was found and not told of");
   requireResult(task, taskId);
   const wantsHash = resultHash !== undefined || verificationType !== undefined;

@@ -22,7 +22,7 @@ import { insertDelegation } from "./store/delegation-rows.ts";
 import { insertEvents } from "./store/event-rows.ts";
 import { insertInput, insertOutputSchema } from "./store/input-rows.ts";
 import { findRequest, insertRequest } from "./store/request-rows.ts";
-import { findByExternalId, freeExternalId, insertTask } from "./store/task-rows.ts";
+import { findAllByExternalId, findByExternalId, freeExternalId, insertTask } from "./store/task-rows.ts";
 import { countChildren, countOpenInTree, readLineage } from "./store/tree-rows.ts";
 
 /** A call that hands over work. */
@@ -59,7 +59,7 @@ type Known =
   | { readonly taskId: string; readonly replace: true };
 
 /**
- * The task that this request, or one with the same external id and draft, created before.
+ * The task that this request, or one with the same external id, delegate and draft, created before.
  *
  * @throws DeputeError REQUEST_ID_REUSED, TASK_ID_TAKEN when it asked for something else
  */
@@ -68,13 +68,15 @@ export async function findCreated(
   request: CreateRequest,
   memory: ContextMemory,
 ): Promise<string | undefined> {
-  const known = await findKnown(tx, request, memory);
+  // Whose capability it was is not known where none is found now.
+  const known = await findKnown(tx, request, request.draft.agentId, memory);
   return known?.replace === false ? known.taskId : undefined;
 }
 
 async function findKnown(
   tx: ReadTx,
   request: CreateRequest,
+  agentId: string,
   memory: ContextMemory,
 ): Promise<Known | undefined> {
   const { delegator, requestId, draft, digest, policies } = request;
@@ -88,7 +90,10 @@ async function findKnown(
     });
   }
   if (draft.externalId === "") return undefined;
-  const holder = await findByExternalId(tx, delegator, draft.externalId);
+  const holder =
+    agentId === ""
+      ? (await findAllByExternalId(tx, delegator, draft.externalId, 1))[0]
+      : await findByExternalId(tx, delegator, draft.externalId, agentId);
   if (holder === undefined) return undefined;
   const outcome = idOutcome(holder.status, await isSame(holder), policies);
   if (outcome !== "refuse") return { taskId: holder.task_id, replace: outcome === "replace" };
@@ -133,7 +138,8 @@ export async function createTaskWithin(
   rights: CreateRights,
 ): Promise<Created> {
   const { delegator, requestId, draft, digest } = request;
-  const known = await findKnown(tx, request, rights.contextMemory);
+  const { agentId, agentPrincipal, capabilityId } = admitted.admission;
+  const known = await findKnown(tx, request, agentId, rights.contextMemory);
   if (known?.replace === false) {
     const { taskId } = known;
     if ((await findRequest(tx, delegator, requestId)) === undefined) {
@@ -143,7 +149,6 @@ export async function createTaskWithin(
   }
   if (known !== undefined) await giveWay(engine, tx, known.taskId);
   const taskId = newId();
-  const { agentId, agentPrincipal, capabilityId } = admitted.admission;
   const above = await placeOf(engine, tx, taskId, draft, admitted.admission, rights);
   const nowMs = engine.clock.now();
   const to = { taskId, delegator, capabilityId, reader: { agentId, principal: agentPrincipal } };

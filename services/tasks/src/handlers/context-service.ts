@@ -46,6 +46,7 @@ export function contextService(tasks: TasksContext): ServiceImpl<typeof ContextS
         if (!isOwner(caller, found)) {
           throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only its owner can revoke a context");
         }
+        if (!found.isRevoked) requireLasting(found, clock.now());
         await revokeWithDerived(tx, memory, found);
         return found;
       });

@@ -3,6 +3,7 @@ import type { TaskFailure } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { CompleteAssignmentRequest, Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { type Clock, invalid, type Timers } from "@depute/core";
 import { type Authority, type BoundsOperators, type Identity, mayActFor, ownOptions } from "@depute/service";
+import type { ReadTx } from "@depute/store";
 import type { ContextMemory } from "../context-memory.ts";
 import type { Dependencies } from "../dependencies.ts";
 import type { Dispatcher } from "../dispatcher.ts";
@@ -12,7 +13,7 @@ import type { TaskRecord } from "../rules/record.ts";
 import type { TreeLimits } from "../rules/tree.ts";
 import { requireVisible, taskNotFound, type Viewer } from "../rules/visibility.ts";
 import type { SharedReads } from "../shared-reads.ts";
-import { findByExternalId } from "../store/task-rows.ts";
+import { findAllByExternalId, findByExternalId } from "../store/task-rows.ts";
 import type { WakeUps } from "../wake-ups.ts";
 import type { WatchOptions } from "../watch.ts";
 
@@ -122,15 +123,29 @@ export function watchOptions(tasks: TasksContext): WatchOptions {
 /**
  * The id of the task that a request names, by it or by the caller's own id.
  *
- * @throws DeputeError TASK_NOT_FOUND
+ * @throws DeputeError TASK_NOT_FOUND, INVALID_REQUEST when several agents have tasks of this external id
  */
 export async function taskIdOf(
   { engine }: TasksContext,
   { principal }: Caller,
-  { taskId, externalId }: { taskId: string; externalId: string },
+  name: { taskId: string; externalId: string; agentId: string },
+): Promise<string> {
+  return engine.store.read((tx) => taskIdWithin(tx, principal, name));
+}
+
+/** As {@link taskIdOf}, within a transaction. */
+export async function taskIdWithin(
+  tx: ReadTx,
+  principal: string,
+  { taskId, externalId, agentId }: { taskId: string; externalId: string; agentId: string },
 ): Promise<string> {
   if (taskId !== "") return taskId;
-  const row = await engine.store.read((tx) => findByExternalId(tx, principal, externalId));
+  const rows =
+    agentId === ""
+      ? await findAllByExternalId(tx, principal, externalId, 2)
+      : [await findByExternalId(tx, principal, externalId, agentId)];
+  const [row, another] = rows;
   if (row === undefined) throw taskNotFound(externalId);
-  return row.task_id;
+  if (another === undefined) return row.task_id;
+  throw invalid("agent_id", "has to say whose task is meant: several agents have tasks of this id");
 }

@@ -180,7 +180,11 @@ describe("cancelling", () => {
       task: { status: TaskStatus.CANCELLED },
     });
     expect(first.task?.failure).toMatchObject({ reason: "CANCELLED", message: "enough" });
-    expect(await platform.tasks.cancelTask({ taskId, reason: "more" }, as(ALICE))).toEqual(first);
+    expect(first.wasCancelled).toBe(false);
+    expect(await platform.tasks.cancelTask({ taskId, reason: "more" }, as(ALICE))).toEqual({
+      ...first,
+      wasCancelled: true,
+    });
   });
 
   test("finds the task by its delegator's own id, for nobody else", async () => {
@@ -194,6 +198,27 @@ describe("cancelling", () => {
     for (const both of [{}, { taskId, externalId: "mine" }]) {
       expect((await refusal(platform.tasks.cancelTask(both, as(ALICE)))).reason).toBe("INVALID_REQUEST");
     }
+  });
+
+  test("needs the agent where several have a task of this id", async () => {
+    platform.fakes.agents.set("other", { principal: BOB, active: true });
+    const [first, second] = [
+      await idOf({ ...FREE, externalId: "both" }),
+      await idOf({ ...FREE, agentId: "other", externalId: "both" }),
+    ];
+    expect(second).not.toBe(first);
+    const name = { case: "externalId", value: "both" } as const;
+    expect(await refusal(platform.tasks.cancelTask({ externalId: "both" }, as(ALICE)))).toMatchObject({
+      fields: ["agent_id"],
+    });
+    expect(await refusal(platform.tasks.getTask({ name }, as(ALICE)))).toMatchObject({ fields: ["agent_id"] });
+    const cancelled = await platform.tasks.cancelTask({ externalId: "both", agentId: "other" }, as(ALICE));
+    expect(cancelled.task?.id).toBe(second);
+    const { task } = await platform.tasks.getTask({ name, agentId: "worker" }, as(ALICE));
+    expect(task).toMatchObject({ id: first, status: TaskStatus.PENDING });
+    expect(await refusal(platform.tasks.getTask({ name, agentId: "third" }, as(ALICE)))).toMatchObject({
+      reason: "TASK_NOT_FOUND",
+    });
   });
 
   test("is the delegator's alone", async () => {

@@ -12,11 +12,11 @@ import type { TaskRecord } from "../rules/record.ts";
 import { isHeld, isTerminal, statusName } from "../rules/state-machine.ts";
 import { isDelegator, isOverseer, requireVisible, taskNotFound } from "../rules/visibility.ts";
 import { readEvents } from "../store/event-rows.ts";
-import { findByExternalId, readTask } from "../store/task-rows.ts";
+import { readTask } from "../store/task-rows.ts";
 import { watchTask } from "../watch.ts";
 import { withHeartbeats } from "../with-heartbeats.ts";
 import { provideInput, resumeTask, suspendTask, waitForEnd, waitTask } from "./commands.ts";
-import { callerOf, findVisible, type TasksContext, taskIdOf, watchOptions } from "./context.ts";
+import { callerOf, findVisible, type TasksContext, taskIdOf, taskIdWithin, watchOptions } from "./context.ts";
 import { handOver } from "./create.ts";
 import { createTasks } from "./create-batch.ts";
 import { lineageOf, treePage } from "./lineage.ts";
@@ -48,14 +48,13 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
       yield* told(tasks, record, 0n, context);
     },
 
-    async getTask({ name }, context) {
+    async getTask({ name, agentId }, context) {
       const caller = await callerOf(tasks, context);
       const task = await engine.store.read(async (tx) => {
-        const id =
-          name.case === "externalId"
-            ? (await findByExternalId(tx, caller.principal, name.value))?.task_id
-            : name.value;
-        const record = id === undefined ? undefined : await readTask(tx, id);
+        const [taskId = "", externalId = ""] =
+          name.case === "externalId" ? ["", name.value] : [name.value ?? ""];
+        const id = await taskIdWithin(tx, caller.principal, { taskId, externalId, agentId });
+        const record = await readTask(tx, id);
         if (record === undefined) throw taskNotFound(name.value ?? "");
         requireVisible(caller, record);
         const whole = await wholeTask(tx, record, !isDelegator(caller, record) || isOverseer(caller, record));
@@ -114,6 +113,7 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
       const caller = await callerOf(tasks, context);
       const taskId = await taskIdOf(tasks, caller, request);
       let previousStatus: TaskStatus = TaskStatus.UNSPECIFIED;
+      let wasCancelled = false;
       const record = await engine.change(taskId, async (before, nowMs, tx) => {
         const { task } = before;
         requireVisible(caller, before);
@@ -123,6 +123,7 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
         if (task.status === TaskStatus.CANCELLED) {
           const [last] = await readEvents(tx, taskId, task.lastSequence - 1n, 1);
           previousStatus = last?.previousStatus ?? TaskStatus.UNSPECIFIED;
+          wasCancelled = true;
           return { record: before, events: [] };
         }
         if (isTerminal(task.status)) throw notCancellable(taskId, task.status);
@@ -137,7 +138,7 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
         const value = create(TaskCancelledSchema, { reason: reason || (task.cancellation?.reason ?? "") });
         return advance(before, { payload: { case: "cancelled", value }, by: "delegator" }, nowMs);
       });
-      return { task: await readWhole(tasks, record.task.id), previousStatus };
+      return { task: await readWhole(tasks, record.task.id), previousStatus, wasCancelled };
     },
   };
 }

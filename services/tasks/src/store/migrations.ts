@@ -29,7 +29,7 @@ CREATE TABLE tasks (
   context_expire_ms BIGINT,
   task BLOB NOT NULL
 );
-CREATE UNIQUE INDEX tasks_by_external_id ON tasks (delegator, external_id) WHERE external_id <> '';
+CREATE UNIQUE INDEX tasks_by_external_id ON tasks (delegator, external_id, agent_id) WHERE external_id <> '';
 CREATE INDEX tasks_by_delegator ON tasks (delegator, create_ms, task_id);
 CREATE INDEX tasks_by_correlation ON tasks (delegator, correlation_id, create_ms, task_id);
 CREATE INDEX tasks_by_agent ON tasks (delegator, agent_id, create_ms, task_id);

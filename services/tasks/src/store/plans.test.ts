@@ -13,7 +13,7 @@ import {
   waitingTasks,
 } from "./queue-rows.ts";
 import { dueCancels, nextCancelMs, openRemote } from "./remote-rows.ts";
-import { dueTasks, earliestDeadline, findByExternalId, listTasks, readTask } from "./task-rows.ts";
+import { dueTasks, earliestDeadline, findAllByExternalId, findByExternalId, listTasks, readTask } from "./task-rows.ts";
 import {
   countChildren,
   countOpenInTree,
@@ -37,7 +37,8 @@ const place = { createMs: 1, taskId: "t" };
 // A query that scans or sorts gets slower with every task that was ever finished.
 test.each<[string, (tx: ReadTx) => Promise<unknown>, string]>([
   ["a task", (tx) => readTask(tx, "t"), "task_id=?"],
-  ["a task by its external id", (tx) => findByExternalId(tx, "d", "e"), "tasks_by_external_id"],
+  ["a task by its external id", (tx) => findByExternalId(tx, "d", "e", "a"), "tasks_by_external_id"],
+  ["tasks by an external id", (tx) => findAllByExternalId(tx, "d", "e", 2), "tasks_by_external_id"],
   ["what waits", (tx) => waitingTasks(tx, { agentId: "a", capabilityIds: [] }, 1, 9), "tasks_queue "],
   [
     "what waits for a capability",

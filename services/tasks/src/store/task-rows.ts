@@ -56,11 +56,38 @@ export async function readRecords(
   }));
 }
 
-/** The id, draft digest and status of the task that a delegator gave this id of its own. */
-export async function findByExternalId(tx: ReadTx, delegator: string, externalId: string) {
-  return tx.get<{ task_id: string; draft_digest: string; status: TaskStatus }>(
-    "SELECT task_id, draft_digest, status FROM tasks WHERE delegator = ? AND external_id = ? AND external_id <> ''",
-    [delegator, externalId],
+/** A task as its delegator's own id names it. */
+export interface NamedTask {
+  readonly task_id: string;
+  readonly draft_digest: string;
+  readonly status: TaskStatus;
+}
+
+/** The task that a delegator gave this id of its own, for one delegate. */
+export async function findByExternalId(
+  tx: ReadTx,
+  delegator: string,
+  externalId: string,
+  agentId: string,
+): Promise<NamedTask | undefined> {
+  return tx.get<NamedTask>(
+    `SELECT task_id, draft_digest, status FROM tasks
+     WHERE delegator = ? AND external_id = ? AND external_id <> '' AND agent_id = ?`,
+    [delegator, externalId, agentId],
+  );
+}
+
+/** Up to `limit` tasks that a delegator gave this id of its own, whoever their delegates are. */
+export async function findAllByExternalId(
+  tx: ReadTx,
+  delegator: string,
+  externalId: string,
+  limit: number,
+): Promise<NamedTask[]> {
+  return tx.all<NamedTask>(
+    `SELECT task_id, draft_digest, status FROM tasks
+     WHERE delegator = ? AND external_id = ? AND external_id <> '' ORDER BY agent_id LIMIT ?`,
+    [delegator, externalId, limit],
   );
 }
 

@@ -1,0 +1,85 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fromBinary } from "@bufbuild/protobuf";
+import { ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
+import { StatusSchema } from "@depute/contracts/google/rpc/status_pb";
+import { type Client, credentials, loadPackageDefinition, Metadata, type ServiceError } from "@grpc/grpc-js";
+import { loadSync } from "@grpc/proto-loader";
+import { PUBLISHED_PROTO } from "./published-proto.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: what a foreign client does not look at, nobody looks at here
+type Json = any;
+
+/** A refusal with NEKTE's code, where the trailers have one. */
+export class GrpcRefusal extends Error {
+  readonly code: number;
+  readonly nekteCode: string | undefined;
+
+  constructor({ code, details, metadata }: ServiceError) {
+    super(details);
+    this.code = code;
+    const [packed] = metadata.get("grpc-status-details-bin");
+    const status = packed === undefined ? undefined : fromBinary(StatusSchema, packed as Buffer);
+    const info = status?.details.find(({ typeUrl }) => typeUrl.endsWith("google.rpc.ErrorInfo"));
+    this.nekteCode =
+      info === undefined ? undefined : fromBinary(ErrorInfoSchema, info.value).metadata.nekte_code;
+  }
+}
+
+type Method = (...given: unknown[]) => Json;
+
+/** `nekte.v1.Nekte` through @grpc/grpc-js and the published proto's text, loaded as its users load it. */
+export class PublishedGrpc {
+  readonly #client: Client & Record<string, Method>;
+
+  /**
+   * @param url of a gateway
+   * @param authority what the client says it calls, where that is not the address
+   */
+  constructor(url: string, authority?: string) {
+    const folder = mkdtempSync(join(tmpdir(), "depute-proto-"));
+    const file = join(folder, "nekte.proto");
+    writeFileSync(file, PUBLISHED_PROTO);
+    const loaded = loadPackageDefinition(loadSync(file, { keepCase: true, longs: Number })) as Json;
+    rmSync(folder, { recursive: true });
+    const options = authority === undefined ? {} : { "grpc.default_authority": authority };
+    this.#client = new loaded.nekte.v1.Nekte(new URL(url).host, credentials.createInsecure(), options);
+  }
+
+  /** @throws GrpcRefusal */
+  call(name: string, request: object, headers: Record<string, string> = {}): Promise<Json> {
+    return new Promise((resolve, reject) => {
+      this.#method(name)(request, metadataOf(headers), (error: ServiceError | null, answer: Json) =>
+        error === null ? resolve(answer) : reject(new GrpcRefusal(error)),
+      );
+    });
+  }
+
+  /** The events of a delegation, in order. @throws GrpcRefusal */
+  async delegate(request: object, headers: Record<string, string> = {}): Promise<Json[]> {
+    const events: Json[] = [];
+    try {
+      for await (const event of this.#method("Delegate")(request, metadataOf(headers))) events.push(event);
+    } catch (error) {
+      throw new GrpcRefusal(error as ServiceError);
+    }
+    return events;
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  #method(name: string): Method {
+    const method = this.#client[name];
+    if (method === undefined) throw new Error(`the published proto has no ${name}`);
+    return method.bind(this.#client);
+  }
+}
+
+function metadataOf(headers: Record<string, string>): Metadata {
+  const metadata = new Metadata();
+  for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
+  return metadata;
+}
