@@ -60,7 +60,9 @@ export function nekteService(methods: NekteMethods, clock: Clock): ServiceImpl<t
     },
 
     async verify(request, context) {
-      const { checks, result } = await coded(methods.verify(agentOf(context), request, rpcCall(context, clock)));
+      const { checks, result } = await coded(
+        methods.verify(agentOf(context), request, rpcCall(context, clock)),
+      );
       const { status } = result;
       return {
         taskId: request.taskId,

@@ -211,7 +211,9 @@ describe("cancelling", () => {
     expect(await refusal(platform.tasks.cancelTask({ externalId: "both" }, as(ALICE)))).toMatchObject({
       fields: ["agent_id"],
     });
-    expect(await refusal(platform.tasks.getTask({ name }, as(ALICE)))).toMatchObject({ fields: ["agent_id"] });
+    expect(await refusal(platform.tasks.getTask({ name }, as(ALICE)))).toMatchObject({
+      fields: ["agent_id"],
+    });
     const cancelled = await platform.tasks.cancelTask({ externalId: "both", agentId: "other" }, as(ALICE));
     expect(cancelled.task?.id).toBe(second);
     const { task } = await platform.tasks.getTask({ name, agentId: "worker" }, as(ALICE));

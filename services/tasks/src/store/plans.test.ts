@@ -13,7 +13,14 @@ import {
   waitingTasks,
 } from "./queue-rows.ts";
 import { dueCancels, nextCancelMs, openRemote } from "./remote-rows.ts";
-import { dueTasks, earliestDeadline, findAllByExternalId, findByExternalId, listTasks, readTask } from "./task-rows.ts";
+import {
+  dueTasks,
+  earliestDeadline,
+  findAllByExternalId,
+  findByExternalId,
+  listTasks,
+  readTask,
+} from "./task-rows.ts";
 import {
   countChildren,
   countOpenInTree,
