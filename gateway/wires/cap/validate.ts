@@ -3,7 +3,7 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import { type AgentManifest, AgentManifestSchema } from "@depute/contracts/cap/v1/manifest_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { decodeValid, refusalOf } from "@depute/wire";
-import { Ajv2020 } from "ajv/dist/2020.js";
+import { compilePublished } from "@depute/wire/json-schema";
 
 /** The text's schema of manifests, as it is published. */
 export const AGENT_SCHEMA = readFileSync(new URL("./documents/agent.schema.json", import.meta.url), "utf8");
@@ -18,15 +18,10 @@ export type ReadManifest = (document: JsonValue) => AgentManifest;
  * @throws Error when the schema is none
  */
 export function compileManifests(): ReadManifest {
-  // The text writes `type` as a list, and leaves it out beside `required`.
-  const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, strictTypes: false, strictRequired: false });
-  const validate = ajv.compile(JSON.parse(AGENT_SCHEMA));
+  const violationsOf = compilePublished(JSON.parse(AGENT_SCHEMA));
   return (document) => {
-    if (!validate(document)) {
-      const faults = (validate.errors ?? []).map(({ instancePath, message }) => ({
-        field: instancePath,
-        description: message ?? "is not allowed",
-      }));
+    const faults = violationsOf(document).map(({ path, message }) => ({ field: path, description: message }));
+    if (faults.length > 0) {
       const text = faults.map(({ field, description }) => `${field} ${description}`.trim()).join("; ");
       throw new DeputeError(ErrorReason.INVALID_REQUEST, text, { violations: faults });
     }

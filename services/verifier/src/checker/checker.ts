@@ -1,11 +1,11 @@
 import { CanonicalError, canonicalJson, DeputeError, ErrorReason, invalid } from "@depute/core";
+import type { Dialect, Violation } from "@depute/wire/json-schema";
 import type { CheckResult } from "../rules/check-result.ts";
 import { fitsQuickly } from "../rules/quick-schema.ts";
 import type { Compilable } from "../rules/spec-validation.ts";
 import type { CompileItem, Unusable } from "./jobs.ts";
 import { type KnownJudgement, keyOf } from "./known-judgement.ts";
 import { type PoolOptions, WorkerPool } from "./pool.ts";
-import type { Dialect, Violation } from "./schema.ts";
 
 /** Who asks. The platform's own calls have no caller: they stand for many. */
 export interface By {

@@ -1,5 +1,5 @@
+import type { Dialect, Violation } from "@depute/wire/json-schema";
 import type { CheckResult } from "../rules/check-result.ts";
-import type { Dialect, Violation } from "./schema.ts";
 
 /**
  * What crosses to a worker and back. Documents travel as JSON texts: copying a text is cheap, and the worker then

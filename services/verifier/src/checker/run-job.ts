@@ -1,13 +1,19 @@
 import { hash } from "node:crypto";
 import { CanonicalError, canonicalJson } from "@depute/core";
+import {
+  type CompiledSchema,
+  compilePattern,
+  compileSchema,
+  InvalidSchema,
+  UnsupportedPattern,
+  violationsText,
+} from "@depute/wire/json-schema";
 import { WeightedLru } from "../lru.ts";
 import { CheckNotRun, type CheckResult, shorten } from "../rules/check-result.ts";
 import type { Matcher, Validator } from "../rules/checks.ts";
 import { type Judgement, verifyOutput } from "../rules/verify-output.ts";
 import type { CompileItem, Job, JobResult, Unusable } from "./jobs.ts";
 import { createRegistry, type RegisterChecks } from "./more-checks.ts";
-import { compilePattern, UnsupportedPattern } from "./patterns.ts";
-import { type CompiledSchema, compileSchema, InvalidSchema, violationsText } from "./schema.ts";
 
 /** DelegateOS writes its schemas in draft-07 (5.1); one whose `$schema` says 2020-12 is taken as that. */
 const CONTRACT_DIALECT = "draft-07";
@@ -109,7 +115,7 @@ function planOf(judgement: Judgement, more: RegisterChecks): Plan {
   const engines = {
     validator: (schema: unknown) => remember(validators, schema, () => contractValidator(schema)),
     matcher: (pattern: string, flags: string) =>
-      remember(matchers, `${flags}/${pattern}`, () => contractMatcher(pattern, flags)),
+      remember(matchers, JSON.stringify([flags, pattern]), () => contractMatcher(pattern, flags)),
   };
   const registry = createRegistry(engines, more);
   return (output) => verifyOutput(judgement, output, registry, engines);

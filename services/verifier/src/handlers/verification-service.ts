@@ -7,8 +7,8 @@ import {
   type VerificationService,
 } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import { CanonicalError, canonicalJson, invalid } from "@depute/core";
+import { SCHEMA_LIMITS } from "@depute/wire/json-schema";
 import { canonicalOutput } from "../attestations.ts";
-import { SCHEMA_LIMITS } from "../checker/schema-limits.ts";
 import { needText, readText, readValue } from "../json-value.ts";
 import { byOf, judgeOutput, payingTokenOf } from "../judging.ts";
 import type { VerificationSpec } from "../rules/documents.ts";

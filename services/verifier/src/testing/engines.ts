@@ -1,5 +1,4 @@
-import { compilePattern } from "../checker/patterns.ts";
-import { compileSchema, violationsText } from "../checker/schema.ts";
+import { compilePattern, compileSchema, violationsText } from "@depute/wire/json-schema";
 import type { CheckEngines } from "../rules/check-registry.ts";
 
 /** Compiles in this thread: for schemas and patterns that a test wrote. */

@@ -42,7 +42,7 @@ export function compilePattern(pattern: string, flags = ""): LinearPattern {
   if (flags.includes("m")) bits |= RE2JS.MULTILINE;
   const source = flags.includes("y") ? `\\A(?:${translated.source})` : translated.source;
   try {
-    return new LinearPattern(RE2JS.compile(source, bits));
+    return new LinearPattern(pattern, flags, RE2JS.compile(source, bits));
   } catch (error) {
     throw new UnsupportedPattern(pattern, `not supported in linear time: ${(error as Error).message}`);
   }
@@ -50,13 +50,20 @@ export function compilePattern(pattern: string, flags = ""): LinearPattern {
 
 /** A compiled pattern, in the shape in which Ajv wants one. */
 export class LinearPattern {
+  readonly #text: string;
   readonly #engine: RE2JS;
 
-  constructor(engine: RE2JS) {
+  constructor(pattern: string, flags: string, engine: RE2JS) {
+    this.#text = `/${pattern}/${flags}`;
     this.#engine = engine;
   }
 
   test(text: string): boolean {
     return this.#engine.test(text);
+  }
+
+  /** Distinct for each pattern and flags: Ajv keeps one compiled expression of a schema for each such text. */
+  toString(): string {
+    return this.#text;
   }
 }

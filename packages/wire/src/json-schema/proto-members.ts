@@ -1,0 +1,72 @@
+import { isObject } from "@depute/core";
+
+/** Keywords whose value is a schema, a list of schemas, or a map from names to schemas, in either draft. */
+const SCHEMA_KEYWORDS = new Set([
+  ...["additionalItems", "additionalProperties", "allOf", "anyOf", "contains", "contentSchema", "else", "if"],
+  ...[
+    "items",
+    "not",
+    "oneOf",
+    "prefixItems",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+  ],
+]);
+const MAP_KEYWORDS = new Set([
+  "$defs",
+  "definitions",
+  "dependencies",
+  "dependentSchemas",
+  "patternProperties",
+  "properties",
+]);
+/** Keywords whose value is data. */
+const DATA_KEYWORDS = new Set(["const", "default", "enum", "example", "examples"]);
+
+const NAME = "__proto__";
+
+/**
+ * A schema in which rules for a member `__proto__` hold. Ajv skips that name in `properties`, so the rule stands under
+ * `patternProperties` as well. A schema without that name comes back as it is.
+ *
+ * @returns undefined where another keyword than `properties` has a rule for that member
+ */
+export function withProtoMembers(schema: unknown): unknown {
+  const all = occurrences(schema);
+  if (all === 0) return schema;
+  const copy: unknown = JSON.parse(JSON.stringify(schema));
+  return all === rewrite(copy) ? copy : undefined;
+}
+
+/** How often the name occurs in a value. */
+function occurrences(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  let count = Object.hasOwn(value, NAME) ? 1 : 0;
+  for (const inner of Object.values(value)) count += occurrences(inner);
+  return count;
+}
+
+/** Adds the rules, and says for how many occurrences of the name the schema now means what it says. */
+function rewrite(schema: unknown): number {
+  if (Array.isArray(schema)) return schema.reduce<number>((count, inner) => count + rewrite(inner), 0);
+  if (!isObject(schema)) return 0;
+  let count = 0;
+  for (const [keyword, value] of Object.entries(schema)) {
+    if (DATA_KEYWORDS.has(keyword)) count += occurrences(value);
+    else if (SCHEMA_KEYWORDS.has(keyword)) count += rewrite(value);
+    else if (MAP_KEYWORDS.has(keyword) && isObject(value))
+      for (const inner of Object.values(value)) count += rewrite(inner);
+  }
+  const { properties } = schema;
+  if (isObject(properties) && Object.hasOwn(properties, NAME)) {
+    const patterns = isObject(schema.patternProperties) ? schema.patternProperties : {};
+    const rules = [`^${NAME}$`, `^(?:${NAME})$`].find((pattern) => !Object.hasOwn(patterns, pattern));
+    if (rules !== undefined) {
+      schema.patternProperties = { ...patterns, [rules]: properties[NAME] };
+      count += 1;
+    }
+  }
+  return count;
+}

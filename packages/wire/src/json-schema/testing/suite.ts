@@ -1,0 +1,41 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Dialect } from "../meta-schemas.ts";
+
+/** A case of the JSON Schema Test Suite: a value, and whether its group's schema lets it pass. */
+export interface SuiteCase {
+  readonly description: string;
+  readonly data: unknown;
+  readonly valid: boolean;
+}
+
+/** A schema of the suite, with its cases. */
+export interface SuiteGroup {
+  /** Path of its file within the draft's folder, such as `optional/format/date.json`. */
+  readonly file: string;
+  readonly description: string;
+  readonly schema: unknown;
+  readonly tests: readonly SuiteCase[];
+}
+
+const FOLDERS: Record<Dialect, string> = { "draft-07": "draft7", "2020-12": "draft2020-12" };
+
+/** Where `npm run schema-suite` puts the suite's `tests` folder. */
+export const SUITE_FOLDER = fileURLToPath(
+  new URL("../../../../../.generated/json-schema-test-suite/", import.meta.url),
+);
+
+/** Whether this machine has the suite. */
+export const hasSuite = existsSync(SUITE_FOLDER);
+
+/** All groups of a draft, the optional ones too, in the order of their files' names. */
+export function suiteOf(dialect: Dialect): SuiteGroup[] {
+  const folder = `${SUITE_FOLDER}${FOLDERS[dialect]}`;
+  const files = readdirSync(folder, { recursive: true })
+    .map(String)
+    .filter((file) => file.endsWith(".json"));
+  return files.sort().flatMap((file) => {
+    const groups = JSON.parse(readFileSync(`${folder}/${file}`, "utf8")) as Omit<SuiteGroup, "file">[];
+    return groups.map((group) => ({ ...group, file }));
+  });
+}

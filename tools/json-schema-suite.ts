@@ -1,0 +1,37 @@
+/**
+ * `npm run schema-suite`, and before `npm test`: brings the JSON Schema Test Suite, which its authors publish on no registry by
+ * itself, so that no third-party file is committed. The source archive of Python's `jsonschema` carries it; pip fetches
+ * that archive by its digest. Without pip or a network, tests that need the suite say that they were skipped.
+ */
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const FOLDER = ".generated/json-schema-test-suite";
+const PINNED = "tools/json-schema-suite.txt";
+const MAX_MS = 120_000;
+
+function bring(): void {
+  const scratch = mkdtempSync(join(tmpdir(), "depute-schema-suite-"));
+  try {
+    const pip = ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--require-hashes"];
+    const options = { stdio: "pipe", timeout: MAX_MS } as const;
+    execFileSync("python3", [...pip, "-r", PINNED, "-d", scratch], options);
+    const archive = readdirSync(scratch).find((name) => name.endsWith(".tar.gz")) ?? "";
+    execFileSync("tar", ["xzf", join(scratch, archive), "-C", scratch, "--strip-components=1"], options);
+    cpSync(join(scratch, "json/tests"), FOLDER, { recursive: true });
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+if (!existsSync(FOLDER)) {
+  try {
+    bring();
+  } catch (error) {
+    const { stderr, message } = error as { stderr?: Buffer; message: string };
+    const why = (stderr?.toString().trim() || message).split("\n").at(-1);
+    console.warn(`The JSON Schema Test Suite could not be fetched with pip: ${why}`);
+  }
+}
