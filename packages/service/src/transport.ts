@@ -1,3 +1,4 @@
+import type { ClientHttp2Session } from "node:http2";
 import type { Transport } from "@connectrpc/connect";
 import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { clientInterceptors } from "./interceptors/client.ts";
@@ -28,7 +29,7 @@ const IDLE_CONNECTION_MS = 15 * 60_000;
 /** Calls another of Depute's processes: the Connect protocol in binary over clear-text HTTP/2. */
 export function createServiceTransport(url: string, options: ServiceTransportOptions): ServiceTransport {
   const { service, internalSecret = "", tracing = false, defaultTimeoutMs = DEFAULT_TIMEOUT_MS } = options;
-  const sessionManager = new Http2SessionManager(url, {
+  const sessionManager = new QuietSessionManager(url, {
     pingIntervalMs: PING_INTERVAL_MS,
     pingTimeoutMs: PING_TIMEOUT_MS,
     idleConnectionTimeoutMs: IDLE_CONNECTION_MS,
@@ -49,4 +50,24 @@ export function createServiceTransport(url: string, options: ServiceTransportOpt
       transport.stream(method, signal, timeoutMs, header, input, values),
     close: () => sessionManager.abort(),
   };
+}
+
+/**
+ * The library listens for the first error of a connection only. A peer that writes what is no HTTP/2 raises more, and an
+ * error without a listener ends the process.
+ */
+class QuietSessionManager extends Http2SessionManager {
+  readonly #known = new WeakSet<ClientHttp2Session>();
+
+  override async request(
+    ...call: Parameters<Http2SessionManager["request"]>
+  ): ReturnType<Http2SessionManager["request"]> {
+    const stream = await super.request(...call);
+    const { session } = stream;
+    if (session !== undefined && !this.#known.has(session as ClientHttp2Session)) {
+      this.#known.add(session as ClientHttp2Session);
+      session.on("error", () => {});
+    }
+    return stream;
+  }
 }

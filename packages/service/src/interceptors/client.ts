@@ -30,11 +30,33 @@ export function clientInterceptors({
 function unavailableInterceptor(service: string): Interceptor {
   return (next) => (request) =>
     withHooks(next, request, {
-      mapError(thrown) {
-        const silent = thrown instanceof ConnectError && thrown.code === Code.Unavailable;
-        return silent && reasonOf(thrown) === undefined ? unavailable(service, thrown) : thrown;
-      },
+      mapError: (thrown) => (isPeerGone(thrown, request.signal) ? unavailable(service, thrown) : thrown),
     });
+}
+
+/** What the library raises for a connection that broke, a stream that was reset and an answer that ends in the middle. */
+const CODES_OF_TRANSPORT: readonly Code[] = [
+  Code.Unavailable,
+  Code.Aborted,
+  Code.Canceled,
+  Code.Internal,
+  Code.Unknown,
+  Code.DataLoss,
+  // The library's word for an answer that ends within a message.
+  Code.InvalidArgument,
+];
+
+/**
+ * Whether a call failed because its peer died, or what is between. Every refusal of a service carries a reason, but for
+ * CANCELLED, which is the caller's own doing or nobody's.
+ *
+ * @param signal of the call; aborts when the caller gives up, or its time is over
+ */
+function isPeerGone(thrown: unknown, signal: AbortSignal): boolean {
+  if (!(thrown instanceof ConnectError) || signal.aborted || reasonOf(thrown) !== undefined) return false;
+  // A message that cannot be written is a fault of ours.
+  if (thrown.rawMessage.startsWith("serialize ")) return false;
+  return CODES_OF_TRANSPORT.includes(thrown.code);
 }
 
 /** What a call meets when its service is not up. */
