@@ -9,6 +9,7 @@ import {
   type ModuleName,
   mergeSettings,
   readSettings,
+  type StoreLostError,
 } from "@depute/service";
 import { MODULES } from "./modules.ts";
 
@@ -56,6 +57,7 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
     bus,
     log,
     name,
+    onLost: (error) => endWithoutStore(log, error),
   }).catch(async (error: unknown) => {
     await bus.close();
     throw error;
@@ -70,4 +72,17 @@ export async function startPlatform(options: PlatformOptions): Promise<Platform>
       return stopped;
     },
   };
+}
+
+/** Milliseconds in which callers are still told that the store is lost. */
+const LAST_ANSWERS_MS = 250;
+
+/**
+ * Ends the process, and closes nothing: SQLite would fold its log into files, and remove files, that may be another
+ * database's by now.
+ */
+function endWithoutStore(log: Logger, error: StoreLostError): void {
+  log.fatal({ err: error }, "a store is lost; the process ends");
+  console.error(`depute: ${error.detail}. The process ends, because what it would store would be lost.`);
+  setTimeout(() => process.exit(1), LAST_ANSWERS_MS);
 }

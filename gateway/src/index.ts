@@ -27,6 +27,7 @@ export const gateway = defineService({
   name: "gateway",
   settings: gatewaySettings,
   descriptors: [...SERVICES.flatMap((name) => FORWARDED[name]), Nekte, DelegateosService],
+  forwards: FORWARDED,
   async start(deps, settings) {
     const { log, clock, timers, stopping } = deps;
     const { maxBodyBytes, nekteDefaultAgent: defaultAgent, nekteInvokeTimeout: invokeTimeoutMs } = settings;

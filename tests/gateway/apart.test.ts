@@ -1,12 +1,18 @@
 import { holderHeaders } from "@depute/client";
 import { generateKeypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { call, error, introduce, result, startApart } from "./platform.ts";
 
 test("the gateway apart from the services does the same, and says when they are gone", async () => {
   const platform = await startApart();
+  const healthBecomes = (status: number) =>
+    vi.waitFor(async () => expect((await fetch(`${platform.url}/health`)).status).toBe(status), {
+      timeout: 10_000,
+      interval: 50,
+    });
   try {
+    await healthBecomes(200);
     await introduce(platform, "worker", [["sentiment"]]);
     platform.work("worker", async (input, { progress }) => {
       await progress(1, 2);
@@ -34,7 +40,8 @@ test("the gateway apart from the services does the same, and says when they are 
       data: { reason: "DEPENDENCY_UNAVAILABLE", metadata: { service: "tasks" } },
     });
     expect((await fetch(`${platform.url}/delegateos/revocations`)).status).toBe(503);
-    expect((await fetch(`${platform.url}/health`)).status).toBe(200);
+    // The gateway is up, but what it serves is not.
+    await healthBecomes(503);
   } finally {
     await platform.stop();
   }

@@ -26,7 +26,11 @@ export function createHealth(services: readonly string[]): HealthState {
       return [...states.values()].every(Boolean);
     },
     set(serving, ...named) {
-      for (const name of named.length === 0 ? states.keys() : named) states.set(name, serving);
+      const changed = (named.length === 0 ? [...states.keys()] : named).filter(
+        (name) => states.get(name) !== serving,
+      );
+      for (const name of changed) states.set(name, serving);
+      if (changed.length === 0) return;
       for (const listener of listeners) listener();
     },
     onChange(listener) {

@@ -3,11 +3,13 @@ import type { ConnectRouter, Interceptor, Transport } from "@connectrpc/connect"
 import type { Bus } from "@depute/bus";
 import { Health } from "@depute/contracts/grpc/health/v1/health_pb";
 import { type Clock, systemClock, systemTimers, type Timers } from "@depute/core";
+import type { StoreLostError } from "@depute/store";
 import { createAuthority } from "./authority.ts";
 import { type CommonSettings, portOf, urlOf } from "./common-settings.ts";
 import { readCredentials } from "./credentials.ts";
 import { createDirectTransport } from "./direct-transport.ts";
 import { createFastPath } from "./fast/fast-path.ts";
+import { followReadiness, forwardedServices } from "./follow-readiness.ts";
 import { createHealth, type HealthState, healthService } from "./health.ts";
 import { observeRoutes } from "./http-observe.ts";
 import { clientInterceptors } from "./interceptors/client.ts";
@@ -27,6 +29,8 @@ import {
 } from "./module.ts";
 import { operationsRoutes } from "./operations.ts";
 import { isOwnOrigin } from "./origin.ts";
+import { PeerWatch } from "./peer-watch.ts";
+import { Readiness } from "./readiness.ts";
 import { registerReflection } from "./reflection.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { type Server, startServer } from "./server.ts";
@@ -54,6 +58,8 @@ export interface HostOptions {
   timers?: Timers;
   /** The process's name in traces. */
   name?: string;
+  /** Called once when a store can never be used again by this process, which then has to end. */
+  onLost?: (error: StoreLostError) => void;
 }
 
 /** Services that run in this process. */
@@ -91,7 +97,9 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   const stopping = new AbortController();
   const tracing = common.otlpEndpoint !== "";
   const running: Running[] = [];
-  const servers: { server: Server; health: HealthState }[] = [];
+  const servers: { server: Server; health: HealthState; module: ServiceModule }[] = [];
+  const readiness = new Readiness({ log, onLost: (error) => options.onLost?.(error) });
+  const peers: PeerWatch[] = [];
   const urls: Partial<Record<ModuleName, string>> = {};
   let telemetry: Telemetry | undefined;
 
@@ -114,6 +122,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   const close = async (drainMs: number) => {
     for (const { health } of servers) health.set(false);
     stopping.abort(shuttingDown());
+    await Promise.all(peers.map((peer) => peer.close()));
     await Promise.all(servers.map(({ server }) => server.close(drainMs)));
     const closed = await Promise.allSettled(running.toReversed().map(({ instance }) => instance.close()));
     for (const result of closed)
@@ -139,7 +148,10 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         authority: createAuthority(connect("tokens"), clock),
         auth: common.auth,
         dataDir: common.dataDir,
-        storeAt: (name) => storeAt(common, name),
+        storeAt: (name) => ({
+          ...storeAt(common, name),
+          onState: (state) => readiness.setStore(module.name, name, state),
+        }),
         metrics,
         get publicUrl() {
           return publicUrlOf(module.name);
@@ -194,10 +206,17 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         log,
         timers,
       });
-      servers.push({ server, health });
+      servers.push({ server, health, module });
       urls[module.name] = server.url;
     }
-    for (const { health } of servers) health.set(true);
+    for (const name of new Set(modules.flatMap(({ module }) => forwardedServices(module)))) {
+      if (hosted.has(name)) continue;
+      const onServing = (serves: boolean) => readiness.setPeer(name, serves);
+      const peer = new PeerWatch({ transport: connect(name), timers, onServing });
+      peers.push(peer);
+      peer.start();
+    }
+    for (const { health, module } of servers) followReadiness(health, module, readiness, stopping.signal);
   } catch (error) {
     await close(0);
     throw error;

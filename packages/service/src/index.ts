@@ -1,3 +1,4 @@
+export type { StoreLostError } from "@depute/store";
 export { abortError, iterateUntilAborted, linkSignals, untilAborted } from "./abort.ts";
 export {
   type Authorised,

@@ -2,12 +2,12 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
 import type { Clock, Timers } from "@depute/core";
-import type { StoreLocation } from "@depute/store";
 import type { Authority } from "./authority.ts";
 import type { HttpRoute } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
 import type { Registry } from "./metrics.ts";
 import type { Settings, SettingsTable } from "./settings.ts";
+import type { StorePlace } from "./store-place.ts";
 import type { UpgradeRoute } from "./upgrades.ts";
 
 /** The services that others call. */
@@ -31,8 +31,11 @@ export interface ServiceDeps {
   readonly auth: "open" | "required";
   /** The folder for the service's files; it exists. */
   readonly dataDir: string;
-  /** Where a store of the service is, as `openStore` takes it. The name is that of its file or schema, e.g. `tasks`. */
-  storeAt(name: string): StoreLocation;
+  /**
+   * What `openStore` needs of the process for a store of the service. The name is that of its file or schema, e.g. `tasks`.
+   * The health of the service follows the store.
+   */
+  storeAt(name: string): StorePlace;
   readonly metrics: Registry;
   /** The address under which clients know the platform, without a trailing slash. */
   readonly publicUrl: string;
@@ -47,6 +50,8 @@ export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
   readonly settings: Table;
   /** What it serves, for reflection and health. */
   readonly descriptors: readonly DescService[];
+  /** Which of these it serves by calling other services: their health is that of the called one. */
+  readonly forwards?: Readonly<Partial<Record<ServiceName, readonly DescService[]>>>;
   /** Opens stores and begins background work; calls to other services have to wait until the first request. */
   start(deps: ServiceDeps, settings: Settings<Table>): Promise<ServiceInstance>;
 }

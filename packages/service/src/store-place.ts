@@ -1,6 +1,9 @@
 import { join } from "node:path";
-import type { StoreLocation } from "@depute/store";
+import type { StoreLocation, StoreSettings } from "@depute/store";
 import type { CommonSettings } from "./common-settings.ts";
+
+/** What `openStore` needs of the process: where the store is, and who is told whether it can be used. */
+export type StorePlace = StoreLocation & Pick<StoreSettings, "onState">;
 
 /** Where the store of that name is: a file of the data folder, or a schema of the database. */
 export function storeAt(

@@ -1,0 +1,61 @@
+import type { StoreState } from "@depute/store";
+import type { Logger } from "./log.ts";
+import type { ModuleName } from "./module.ts";
+
+type StoreLost = Extract<StoreState, { kind: "lost" }>["error"];
+
+export interface ReadinessOptions {
+  readonly log: Logger;
+  /** Called once, with the first store that can never be used again by this process. */
+  readonly onLost: (error: StoreLost) => void;
+}
+
+/** Which services can do their work: those of this process as their stores say, those of others as they say themselves. */
+export class Readiness {
+  readonly #options: ReadinessOptions;
+  /** The stores, by service, that cannot be used. */
+  readonly #failing = new Map<ModuleName, Set<string>>();
+  /** Services of other processes, and whether they serve. */
+  readonly #peers = new Map<ModuleName, boolean>();
+  readonly #listeners = new Set<() => void>();
+  #isLost = false;
+
+  constructor(options: ReadinessOptions) {
+    this.#options = options;
+  }
+
+  isReady(name: ModuleName): boolean {
+    return !this.#failing.has(name) && this.#peers.get(name) !== false;
+  }
+
+  /** Calls the listener after each change. */
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** The state of one store of a service of this process. */
+  setStore(name: ModuleName, store: string, state: StoreState): void {
+    const { log, onLost } = this.#options;
+    if (state.kind === "ready") log.info({ service: name, store }, "the store can be used again");
+    else log.error({ service: name, store, err: state.error }, "the store cannot be used");
+    const failing = this.#failing.get(name) ?? new Set();
+    if (state.kind === "ready") failing.delete(store);
+    else failing.add(store);
+    if (failing.size === 0) this.#failing.delete(name);
+    else this.#failing.set(name, failing);
+    this.#changed();
+    if (state.kind !== "lost" || this.#isLost) return;
+    this.#isLost = true;
+    onLost(state.error);
+  }
+
+  setPeer(name: ModuleName, serves: boolean): void {
+    if (this.#peers.get(name) === serves) return;
+    this.#peers.set(name, serves);
+    this.#changed();
+  }
+
+  #changed(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}
