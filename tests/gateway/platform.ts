@@ -116,7 +116,7 @@ export type TestPlatform = Awaited<ReturnType<typeof startPlatform>>;
 
 /** Registers an agent with capabilities that take and give any object. */
 export async function introduce(
-  { clients }: TestPlatform,
+  { clients }: Pick<TestPlatform, "clients">,
   id: string,
   capabilities: readonly Parameters<typeof capability>[] = [],
   principal = "",

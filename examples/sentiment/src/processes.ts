@@ -34,6 +34,11 @@ export function startPlatformProcess(
   return start([CLI, ...args], env, (line) => /^Depute is up at (\S+)/.exec(line)?.[1]);
 }
 
+/** One service of a platform: `depute serve`; what it prints tells its address. */
+export function startServiceProcess(name: string, env: Record<string, string> = {}): Promise<Helper<string>> {
+  return start([CLI, "serve", name], env, (line) => / listens on (\S+)/.exec(line)?.[1]);
+}
+
 async function start<T>(
   args: readonly string[],
   env: Record<string, string>,

@@ -60,6 +60,7 @@ export async function delegate(
     const estimates = await estimate(clients, clock, agent, contract, call);
     assertPayable(estimates, contract);
     await turningDown(clients.contracts.createContract({ contract }, call.aside));
+    await known(clients, params, call);
     await handOver(clients, params, contract, agent, call);
     return create(DelegateResultSchema, {
       accepted: true,
@@ -95,6 +96,19 @@ async function soundToken(
   if (result.case === "scope") return inspected;
   const type = denialWord(result.value?.type ?? 0);
   throw new TurnedDown(type, result.value?.detail ?? `the token is denied: ${type}`);
+}
+
+/** Has the token's delegations recorded, so that the worker can complete the last one. (DelegateOS 8) */
+async function known({ tokens }: Clients, { dct, dctFormat }: DelegateParams, call: WireCall): Promise<void> {
+  const token = create(SerializedDCTSchema, { token: dct, format: dctFormat });
+  try {
+    await tokens.recordToken({ token }, call.aside);
+  } catch (thrown) {
+    const { reason, message, metadata } = refusalIn(thrown);
+    const word = reason === ErrorReason.TOKEN_DENIED ? metadata.denial : RECORDING.get(reason);
+    if (word === undefined) throw thrown;
+    throw new TurnedDown(word, message);
+  }
 }
 
 /** The ids beside the token must be the token's own. @throws DeputeError INVALID_REQUEST */
@@ -188,6 +202,12 @@ const TURNING_DOWN: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.SCHEMA_INVALID,
   ErrorReason.UNKNOWN_CHECK,
   ErrorReason.UNSUPPORTED_PATTERN,
+]);
+
+/** What keeps a token from being recorded, in the words of a result. */
+const RECORDING: ReadonlyMap<ErrorReason, string> = new Map([
+  [ErrorReason.TOKEN_MALFORMED, "malformed_token"],
+  [ErrorReason.DELEGATION_INVALID, "delegation_invalid"],
 ]);
 
 async function turningDown<T>(answer: Promise<T>): Promise<T> {

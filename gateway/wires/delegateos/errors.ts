@@ -7,7 +7,7 @@ import {
   CapabilityListSchema,
   SerializedDCTSchema,
 } from "@depute/contracts/delegateos/v0/token_pb";
-import { ErrorReason } from "@depute/core";
+import { type DeputeError, ErrorReason } from "@depute/core";
 import { encode } from "@depute/wire";
 import type { Clients } from "../../src/clients.ts";
 import { errorTable } from "../../src/error-table.ts";
@@ -21,6 +21,8 @@ export const DENIED = { code: -32001, message: "DCT verification failed" } as co
 /** Every reason as DelegateOS says it: its one code, JSON-RPC's own, and Depute's own codes for the rest. */
 export const DELEGATEOS_ERRORS = errorTable({
   TOKEN_DENIED: DENIED,
+  // A statement under a delegation that was not made to its signer.
+  DELEGATION_NOT_FOUND: DENIED,
   CAPABILITY_AMBIGUOUS: JSON_RPC.INVALID_PARAMS,
 });
 
@@ -40,8 +42,8 @@ const TYPES = new Map(
 export function asDenial(thrown: unknown, requested?: Capability, granted?: CapabilityList): unknown {
   if (thrown instanceof WireFault) return thrown;
   const refusal = refusalIn(thrown);
-  if (refusal.reason !== ErrorReason.TOKEN_DENIED) return thrown;
-  const { denial = "", detail } = refusal.metadata;
+  const [denial, detail] = denialIn(refusal);
+  if (denial === undefined) return thrown;
   const data: ToolDenial = create(ToolDenialSchema, {
     type: TYPES.get(denial) ?? DenialType.INTERNAL_CONTEXT,
     ...(requested === undefined ? {} : { requested }),
@@ -69,4 +71,16 @@ export async function grantedTo(
   const { result } = await tokens.inspectToken({ token: presented }, call.aside);
   if (result.case !== "scope") return undefined;
   return create(CapabilityListSchema, { capabilities: result.value.capabilities });
+}
+
+/** The denial's word in a refusal, and what it says more; undefined for a refusal that denies no authority. */
+function denialIn({
+  reason,
+  message,
+  metadata,
+}: DeputeError): [word: string | undefined, detail: string | undefined] {
+  if (reason === ErrorReason.TOKEN_DENIED) return [metadata.denial ?? "", metadata.detail];
+  return reason === ErrorReason.DELEGATION_NOT_FOUND
+    ? ["invalid_signature", message]
+    : [undefined, undefined];
 }

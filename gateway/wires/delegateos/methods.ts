@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import { DelegationStatus } from "@depute/contracts/delegateos/v0/delegation_pb";
 import {
   type CompleteParams,
   type CompleteResult,
@@ -11,10 +10,6 @@ import {
   type RevokeResult,
   RevokeResultSchema,
 } from "@depute/contracts/delegateos/v0/jsonrpc_pb";
-import {
-  type AttestationFinding,
-  AttestationStep,
-} from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { type Clock, invalid } from "@depute/core";
 import type { Clients } from "../../src/clients.ts";
 import { renameFields } from "../../src/fault.ts";
@@ -38,26 +33,21 @@ export class DelegateosMethods {
   }
 
   /**
-   * delegateos/complete (DelegateOS 9.4): records the attestation and verifies it.
+   * delegateos/complete (DelegateOS 9.4): ends the delegation and its task by the delegatee's attestation.
    *
-   * @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID, CONTRACT_NOT_FOUND, ATTESTATION_EXISTS, ...
+   * @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID, TOKEN_DENIED, DELEGATION_NOT_FOUND, VERIFICATION_FAILED, ...
    */
-  async complete({ delegationId, attestation }: CompleteParams, call: WireCall): Promise<CompleteResult> {
+  async complete(params: CompleteParams, call: WireCall): Promise<CompleteResult> {
+    const { delegationId, attestation, revocationId = "", output } = params;
     if (attestation === undefined) throw new Error("valid parameters have an attestation");
     if (attestation.delegationId !== delegationId) {
       throw invalid("/attestation/delegationId", "is not the delegation that is completed");
     }
-    const { attestations } = this.#clients;
-    await named(attestations.recordAttestation({ attestation }, call.asCaller));
-    const subject = { case: "id", value: attestation.id } as const;
-    const { valid, findings } = await attestations.verifyAttestation({ subject }, call.aside);
-    const isDone = valid && attestation.result?.success === true;
-    const details = detailsOf(findings);
-    return create(CompleteResultSchema, {
-      delegationId,
-      status: isDone ? DelegationStatus.COMPLETED : DelegationStatus.FAILED,
-      ...(details === "" ? {} : { details }),
-    });
+    const request = { attestation, revocationId, ...(output !== undefined && { output }) };
+    const { status, details } = await named(
+      this.#clients.attestations.completeDelegation(request, call.asCaller),
+    );
+    return create(CompleteResultSchema, { delegationId, status, ...(details !== "" && { details }) });
   }
 
   /**
@@ -80,7 +70,7 @@ export class DelegateosMethods {
 }
 
 /** The faults in what was sent, by the names of the document. */
-const NAMES = { attestation: "/attestation", entry: "/revocation", "token.token": "/dct" };
+const NAMES = { attestation: "/attestation", output: "/output", entry: "/revocation", "token.token": "/dct" };
 
 async function named<T>(answer: Promise<T>): Promise<T> {
   try {
@@ -88,17 +78,4 @@ async function named<T>(answer: Promise<T>): Promise<T> {
   } catch (thrown) {
     throw asDenial(renameFields(thrown, NAMES));
   }
-}
-
-/** The steps that did not pass, for a person. */
-function detailsOf(findings: readonly AttestationFinding[]): string {
-  return findings
-    .filter(({ passed }) => !passed)
-    .map(({ step, details }) => `${stepWord(step)}: ${details}`)
-    .join("; ");
-}
-
-function stepWord(step: AttestationStep): string {
-  const name = Object.entries(AttestationStep).find(([, number]) => number === step)?.[0];
-  return (name ?? "step").toLowerCase();
 }

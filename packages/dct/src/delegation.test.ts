@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { attenuateToken } from "./attenuate.ts";
-import { brokenInvariant, isAttenuatedFrom } from "./delegation.ts";
+import { attestedState, brokenInvariant, isAttenuatedFrom } from "./delegation.ts";
 import { alice, bob, carol, delegation, engine, id, root, rootToken } from "./testing/fixtures.ts";
 
 const rootDelegation = {
@@ -61,5 +61,16 @@ describe("invariants of a chain (DelegateOS 8.2)", () => {
     expect(isAttenuatedFrom(below, child.token)).toBe(true);
     expect(isAttenuatedFrom(below, rootDelegation.token)).toBe(true);
     expect(isAttenuatedFrom(below, sibling)).toBe(false);
+  });
+});
+
+describe("the end of a delegation by an attestation (DelegateOS 7.1)", () => {
+  test.each([
+    ["completed", { success: true }],
+    ["completed", { success: true, verificationOutcome: { method: "schema_match", passed: true } }],
+    ["failed", { success: true, verificationOutcome: { method: "schema_match", passed: false } }],
+    ["failed", { success: false }],
+  ])("is %s by %o", (state, result) => {
+    expect(attestedState({ result: { ...result, costMicrocents: 0, durationMs: 0 } })).toBe(state);
   });
 });

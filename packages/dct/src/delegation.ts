@@ -1,5 +1,5 @@
 import { canonicalJson } from "@depute/core";
-import { type Delegation, ROOT_DELEGATION_ID, type SignedJSONToken } from "./types.ts";
+import { type Attestation, type Delegation, ROOT_DELEGATION_ID, type SignedJSONToken } from "./types.ts";
 
 type Link = Pick<Delegation, "id" | "parentId" | "from" | "to" | "depth">;
 
@@ -33,4 +33,9 @@ export function isAttenuatedFrom(child: SignedJSONToken, parent: SignedJSONToken
     signatures: child.signatures.slice(0, depth + 1),
   };
   return canonicalJson(start) === canonicalJson(parent);
+}
+
+/** How a delegation ended by its delegatee's attestation (DelegateOS 7.1, 8.1). */
+export function attestedState({ result }: Pick<Attestation, "result">): "completed" | "failed" {
+  return result.success && result.verificationOutcome?.passed !== false ? "completed" : "failed";
 }

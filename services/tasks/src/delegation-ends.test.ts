@@ -1,3 +1,4 @@
+import { AttestationType } from "@depute/contracts/delegateos/v0/attestation_pb";
 import { DelegationStatus } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
@@ -49,6 +50,8 @@ test("a completed task completes its delegation, with the attestation", async ()
     principal: BOB,
     contractId: CONTRACT,
     delegationId: "del_0123456789ab",
+    type: AttestationType.COMPLETION,
+    result: { success: true },
   });
   const output = { full: { kind: { case: "boolValue", value: true } } } as const;
   await bench.workers.completeAssignment({ lease, output, attestationId }, as(BOB));

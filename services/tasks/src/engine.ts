@@ -293,7 +293,8 @@ export class Engine {
       await this.#endChildren(tx, record);
     }
     if (record.task.spend !== undefined) {
-      if (isLetGo) await settleAttempt(tx, record.task);
+      // A task that ends without a worker may have used something as well: its delegate attested it.
+      if (isLetGo || hasEnded) await settleAttempt(tx, record.task);
       if (hasEnded) await settleTask(tx, record.task);
     }
     await this.tell(tx, { before, after: record, events });

@@ -1,9 +1,10 @@
 import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { RevocationEntry } from "@depute/dct";
 import type { Logger } from "@depute/service";
-import type { Store, WriteTx } from "@depute/store";
+import type { ReadTx, Store, WriteTx } from "@depute/store";
 import { BackgroundWork } from "./background.ts";
-import { type End, ends, type Link } from "./rules/delegations.ts";
+import type { RevocationState } from "./revocation-state.ts";
+import { type End, ends, type Link, lapsedAuthority } from "./rules/delegations.ts";
 import { refusedToken } from "./rules/denials.ts";
 import { recordBlocks } from "./store/block-rows.ts";
 import {
@@ -36,7 +37,22 @@ interface DelegationLogOptions {
   clock: Clock;
   timers: Timers;
   log: Logger;
+  /** What is revoked, as this process knows it. */
+  state: Pick<RevocationState, "isRevoked" | "isRevokedKey">;
 }
+
+/** How a delegatee attests that a delegation ended. */
+export interface AttestedEnd extends End {
+  /** Who signed. */
+  readonly principal: string;
+  readonly contractId: string;
+}
+
+/** Whom the caller may speak for: the delegator's principal, or anybody's. */
+type MayActFor = (principal: string) => boolean;
+
+/** Writes the audit of an end within its transaction. */
+type Note = (tx: WriteTx, delegation: StoredDelegation) => Promise<void>;
 
 /** The delegations of all recorded chains (DelegateOS 8). */
 export class DelegationLog {
@@ -112,26 +128,70 @@ export class DelegationLog {
   }
 
   /**
-   * Notes how a delegation ended.
+   * Notes how a delegation ended by the word of its delegator.
    *
-   * @param isMeant which of the delegations with the id the caller can mean
-   * @param note writes the audit within the transaction
+   * @param mayActFor which of the delegations with the id the caller can mean
    * @throws DeputeError DELEGATION_NOT_FOUND, DELEGATION_AMBIGUOUS, DELEGATION_STATE_CONFLICT
    */
-  async finish(
+  async finish(key: DelegationKey, end: End, mayActFor: MayActFor, by: Finishing): Promise<StoredDelegation> {
+    return this.#finish(by, async (tx) => {
+      const found = (await findDelegations(tx, key, MAX_SAME_ID)).filter(({ from }) => mayActFor(from));
+      return { delegation: onlyOne(key, found), end };
+    });
+  }
+
+  /**
+   * Notes how a delegation ended by the word of its delegatee, who may speak while the authority lasts.
+   *
+   * @param mayActFor whether the caller may hand the attestation in
+   * @throws DeputeError as finish; TOKEN_DENIED, CALLER_NOT_ALLOWED
+   */
+  async finishAttested(
     key: DelegationKey,
-    end: End,
-    isMeant: (delegation: StoredDelegation) => boolean,
-    note: (tx: WriteTx, delegation: StoredDelegation) => Promise<void>,
+    { principal, contractId, ...end }: AttestedEnd,
+    mayActFor: MayActFor,
+    by: Finishing,
   ): Promise<StoredDelegation> {
-    return this.#options.store.write(async (tx) => {
-      const found = (await findDelegations(tx, key, MAX_SAME_ID)).filter(isMeant);
-      const delegation = only(
-        key,
-        found.map((one) => [one]),
-      )[0] as StoredDelegation;
+    return this.#finish(by, async (tx) => {
+      const own = (await findDelegations(tx, key, MAX_SAME_ID)).filter(({ to }) => to === principal);
+      if (own.length === 0)
+        throw notFound(key, "no delegation of this id was made to the attestation's signer");
+      const found = own.filter((one) => one.contractId === contractId);
+      if (found.length === 0) throw refusedToken({ type: "contract_mismatch" });
+      const delegation = onlyOne(key, found);
+      if (!mayActFor(delegation.from)) throw onlyByVerifier();
+      if (!isEndedBy(delegation, end)) await this.#requireAuthority(tx, delegation);
+      return { delegation, end };
+    });
+  }
+
+  /** @throws DeputeError TOKEN_DENIED */
+  async #requireAuthority(tx: ReadTx, { chainId, to }: StoredDelegation): Promise<void> {
+    const { state, clock } = this.#options;
+    const chain = await readChain(tx, chainId);
+    const ids = chain.map(({ revocationId }) => revocationId);
+    const isGone = state.isRevokedKey(to) || (await isAnyRevoked(tx, ids));
+    const isRevoked = (id: string, rightful: readonly string[]) => isGone || state.isRevoked(id, rightful);
+    const denial = lapsedAuthority(chain, isRevoked, clock.now());
+    if (denial !== undefined) throw refusedToken(denial);
+  }
+
+  async #finish(
+    { note, validateOnly }: Finishing,
+    find: (tx: ReadTx) => Promise<{ delegation: StoredDelegation; end: End }>,
+  ): Promise<StoredDelegation> {
+    const { store, clock } = this.#options;
+    if (validateOnly) {
+      return store.read(async (tx) => {
+        const { delegation, end } = await find(tx);
+        ends(delegation.id, delegation, end);
+        return delegation;
+      });
+    }
+    return store.write(async (tx) => {
+      const { delegation, end } = await find(tx);
       if (!ends(delegation.id, delegation, end)) return delegation;
-      const endTime = delegation.endTime || this.#options.clock.now();
+      const endTime = delegation.endTime || clock.now();
       await endDelegation(tx, delegation.position, end, endTime);
       await note(tx, delegation);
       return { ...delegation, ...end, endTime };
@@ -139,13 +199,35 @@ export class DelegationLog {
   }
 }
 
+/** How an end is noted. */
+export interface Finishing {
+  readonly note: Note;
+  /** Makes every check and changes nothing. */
+  readonly validateOnly: boolean;
+}
+
+/** Whether this very attestation ended the delegation before. */
+function isEndedBy({ state, attestationId }: StoredDelegation, end: End): boolean {
+  return state === end.state && attestationId === end.attestationId;
+}
+
+function onlyByVerifier(): DeputeError {
+  return new DeputeError(
+    ErrorReason.CALLER_NOT_ALLOWED,
+    "the delegator or the verifier hands an attestation in; send it to CompleteDelegation of the verifier",
+  );
+}
+
+function onlyOne(key: DelegationKey, found: readonly StoredDelegation[]): StoredDelegation {
+  return only(
+    key,
+    found.map((one) => [one]),
+  )[0] as StoredDelegation;
+}
+
 function only(key: DelegationKey, chains: readonly StoredDelegation[][]): StoredDelegation[] {
   const [chain, ...others] = chains;
-  if (chain === undefined) {
-    throw new DeputeError(ErrorReason.DELEGATION_NOT_FOUND, "there is no such delegation", {
-      metadata: { delegation: key.id },
-    });
-  }
+  if (chain === undefined) throw notFound(key, "there is no such delegation");
   if (others.length === 0) return chain;
   const candidates = chains.map((one) => one.at(-1)?.revocationId ?? "").join(",");
   throw new DeputeError(
@@ -155,4 +237,8 @@ function only(key: DelegationKey, chains: readonly StoredDelegation[][]): Stored
       metadata: { delegation: key.id, candidates },
     },
   );
+}
+
+function notFound({ id }: DelegationKey, message: string): DeputeError {
+  return new DeputeError(ErrorReason.DELEGATION_NOT_FOUND, message, { metadata: { delegation: id } });
 }

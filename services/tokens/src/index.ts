@@ -90,7 +90,7 @@ export const tokens = defineService({
 
     const audit = new AuditLog({ store, clock, timers, log });
     const maxPending = settings.maxPendingRevocations;
-    const delegations = new DelegationLog({ store, clock, timers, log });
+    const delegations = new DelegationLog({ store, clock, timers, log, state });
     delegations.start();
     const revocations = new RevocationLog({
       ...{ engine, root: root.principal.id, store, bus, clock, state, audit, delegations, maxPending },

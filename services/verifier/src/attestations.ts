@@ -1,9 +1,10 @@
 import { CanonicalError, DeputeError, ErrorReason, encodeBase64Url, invalid } from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
-import type { Store, WriteTx } from "@depute/store";
+import type { ReadTx, Store, WriteTx } from "@depute/store";
 import type { By, Checker } from "./checker/checker.ts";
 import type { Attestation } from "./rules/documents.ts";
 import { firstMissing, getAttestation, insertAttestation } from "./store/attestations.ts";
+import { pendingDigest } from "./store/completions.ts";
 import type { StoredDocument } from "./store/documents.ts";
 import type { TransparencyLog } from "./transparency-log.ts";
 
@@ -28,18 +29,35 @@ export async function saveAttestation(
   wanted: StoredDocument,
   attestation: Attestation,
 ): Promise<StoredDocument> {
-  const known = await getAttestation(tx, wanted.id);
-  if (known?.digest === wanted.digest) return known;
-  if (known !== undefined) {
-    throw new DeputeError(ErrorReason.ATTESTATION_EXISTS, "the id is another attestation's", {
-      metadata: { attestation: wanted.id },
-    });
-  }
-  const missing = await firstMissing(tx, attestation.childAttestations);
-  if (missing !== undefined) throw attestationNotFound(missing);
+  const known = await requireRoom(tx, wanted, attestation);
+  if (known !== undefined) return known;
   const logIndex = await log.append(tx, "attestation", wanted.document);
   await insertAttestation(tx, wanted, attestation, logIndex);
   return wanted;
+}
+
+/**
+ * Makes sure that an attestation can be stored.
+ *
+ * @returns the same attestation if it is stored already
+ * @throws DeputeError ATTESTATION_EXISTS, ATTESTATION_NOT_FOUND (a child)
+ */
+export async function requireRoom(
+  tx: ReadTx,
+  { id, digest }: Pick<StoredDocument, "id" | "digest">,
+  { childAttestations }: Attestation,
+): Promise<StoredDocument | undefined> {
+  const known = await getAttestation(tx, id);
+  if (known?.digest === digest) return known;
+  const taken = known?.digest ?? (await pendingDigest(tx, id));
+  if (taken !== undefined && taken !== digest) {
+    throw new DeputeError(ErrorReason.ATTESTATION_EXISTS, "the id is another attestation's", {
+      metadata: { attestation: id },
+    });
+  }
+  const missing = await firstMissing(tx, childAttestations);
+  if (missing !== undefined) throw attestationNotFound(missing);
+  return undefined;
 }
 
 export function attestationNotFound(id: string): DeputeError {

@@ -2,6 +2,7 @@ import { createClient } from "@connectrpc/connect";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
+import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
@@ -18,6 +19,7 @@ import { defineService, planRules } from "@depute/service";
 import { openStore } from "@depute/store";
 import { Checker } from "./checker/checker.ts";
 import { createRegistry, loadChecks } from "./checker/more-checks.ts";
+import { Completions } from "./completions.ts";
 import { ContractBook } from "./contract-book.ts";
 import { EvidenceFetcher } from "./evidence-fetcher.ts";
 import { attestationService } from "./handlers/attestation-service.ts";
@@ -104,6 +106,11 @@ export const verifier = defineService({
       logger: log,
     });
     trust.start();
+    const completions = new Completions({
+      ...{ store, transparency, delegations, timers, logger: log },
+      tasks: createClient(WorkerService, deps.connect("tasks")),
+    });
+    completions.start();
     const checker = new Checker({
       size: values.verifierWorkers,
       jobLimitMs: values.verifierCheckTimeout,
@@ -134,6 +141,7 @@ export const verifier = defineService({
       organizations: createClient(OrganizationService, deps.connect("registry")),
       spend: createClient(SpendService, deps.connect("tokens")),
       delegations,
+      completions,
       trust,
       revocations,
       authority: deps.authority,
@@ -152,6 +160,7 @@ export const verifier = defineService({
       async close() {
         await follower.close();
         await trust.close();
+        await completions.close();
         await checker.close();
         evidence.close();
         await store.close();

@@ -10,6 +10,7 @@ import type { CryptoEngine, Keypair } from "@depute/dct";
 import type { Authority, Logger } from "@depute/service";
 import type { Store } from "@depute/store";
 import type { Checker } from "./checker/checker.ts";
+import type { Completions } from "./completions.ts";
 import type { ContractBook } from "./contract-book.ts";
 import type { EvidenceFetcher } from "./evidence-fetcher.ts";
 import type { Judge } from "./judge/judge.ts";
@@ -52,6 +53,8 @@ export interface Verifier {
   /** Where judging is charged. */
   readonly spend: Client<typeof SpendService>;
   readonly delegations: Client<typeof DelegationService>;
+  /** Ends delegations by attestations. */
+  readonly completions: Pick<Completions, "complete">;
   readonly revocations: Client<typeof RevocationService>;
   readonly authority: Authority;
   readonly clock: Clock;

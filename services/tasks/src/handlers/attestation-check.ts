@@ -1,11 +1,15 @@
+import { toJson } from "@bufbuild/protobuf";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "@connectrpc/connect";
-import { invalid } from "@depute/core";
+import { type AttestationResult, AttestationType } from "@depute/contracts/delegateos/v0/attestation_pb";
+import { CanonicalError, canonicalBytes, encodeBase64Url, invalid } from "@depute/core";
+import { nativeEngine } from "@depute/dct/native";
 import type { TaskRecord } from "../rules/record.ts";
 import type { TasksContext } from "./context.ts";
 
 /**
- * A worker's attestation has to be of this work: recorded with the verifier, signed by the delegate, for the task's
- * contract and delegation. (DelegateOS 7.1)
+ * A worker's attestation has to be of this result: a successful completion that the verifier recorded, signed by the
+ * delegate, for the task's contract and delegation, and about the output that is handed in. (DelegateOS 7.1)
  *
  * @throws DeputeError INVALID_REQUEST, ATTESTATION_NOT_FOUND, DEPENDENCY_UNAVAILABLE
  */
@@ -13,6 +17,7 @@ export async function requireOwnAttestation(
   { dependencies }: TasksContext,
   { task, agentPrincipal }: TaskRecord,
   attestationId: string,
+  output: Value,
   options: CallOptions,
 ): Promise<void> {
   if (attestationId === "") return;
@@ -22,5 +27,25 @@ export async function requireOwnAttestation(
   if (attestation.contractId !== task.contractId) throw refuse("of another contract");
   if (task.delegationId !== "" && attestation.delegationId !== task.delegationId) {
     throw refuse("of another delegation");
+  }
+  if (attestation.type !== AttestationType.COMPLETION) throw refuse("not of a completion");
+  if (attestation.result?.success !== true) throw refuse("of a failure");
+  if (!isAbout(attestation.result, output)) throw refuse("of another output");
+}
+
+/** Whether an attestation speaks of this output, where it names one at all. */
+function isAbout({ output, outputHash }: AttestationResult, given: Value): boolean {
+  const bytes = canonicalOf(given);
+  if (output !== undefined && !bytes.equals(canonicalOf(output))) return false;
+  return outputHash === undefined || outputHash === encodeBase64Url(nativeEngine.blake2b256(bytes));
+}
+
+/** @throws DeputeError INVALID_REQUEST for a text that no JSON can hold */
+function canonicalOf(value: Value): Buffer {
+  try {
+    return Buffer.from(canonicalBytes(toJson(ValueSchema, value)));
+  } catch (error) {
+    if (error instanceof CanonicalError) throw invalid("output.full", error.message);
+    throw error;
   }
 }

@@ -35,7 +35,8 @@ import { type Caller, callOptions, leaseOf, peekVisible, type TasksContext } fro
 import { readWhole } from "./task-service.ts";
 import { requireSoundToken } from "./token-check.ts";
 
-type FullOutput = TaskOutput & { full: Value };
+/** An output with its full form. */
+export type FullOutput = TaskOutput & { full: Value };
 
 /** The failure's word when a result did not pass its contract. */
 const VERIFICATION_FAILED = "VERIFICATION_FAILED";
@@ -66,7 +67,7 @@ export async function completeAssignment(
     const options = callOptions(tasks, context);
     await requireOutputSchema(tasks, found, output, options);
     await requireSoundToken(tasks, found, lease, options);
-    await requireOwnAttestation(tasks, found, request.attestationId, options);
+    await requireOwnAttestation(tasks, found, request.attestationId, output.full, options);
     const fault = await judged(tasks, found, request, options);
     const verification = fault === undefined ? await verify(tasks, found.task, output, options) : undefined;
     const step =
@@ -91,7 +92,11 @@ export async function completeAssignment(
 }
 
 /** The step by which a result is held, where the delegate has an overseer. */
-async function holdForReview(tx: WriteTx, { id, attempt, overseerId }: Task, step: Step): Promise<Step> {
+export async function holdForReview(
+  tx: WriteTx,
+  { id, attempt, overseerId }: Task,
+  step: Step,
+): Promise<Step> {
   const { payload } = step;
   if (overseerId === "" || payload.case !== "completed") return step;
   await insertHeldResult(tx, id, payload.value);
@@ -107,7 +112,8 @@ function checkedOutput(output: TaskOutput | undefined): FullOutput {
   return { ...output, full };
 }
 
-async function requireOutputSchema(
+/** @throws DeputeError OUTPUT_SCHEMA_VIOLATION, CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE */
+export async function requireOutputSchema(
   { engine, dependencies }: TasksContext,
   { outputSchema }: TaskRecord,
   { full }: FullOutput,
@@ -162,7 +168,7 @@ async function verify(
 }
 
 /** What the parts of the engine that look at results have against this one; undefined for nothing. */
-async function judged(
+export async function judged(
   { judges }: TasksContext,
   record: TaskRecord,
   request: CompleteAssignmentRequest,

@@ -1,5 +1,6 @@
-import { fromJson, type JsonValue, type MessageInitShape } from "@bufbuild/protobuf";
+import { create, fromJson, type JsonValue, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampMs, ValueSchema } from "@bufbuild/protobuf/wkt";
+import { AttestationResultSchema, AttestationType } from "@depute/contracts/delegateos/v0/attestation_pb";
 import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
@@ -8,10 +9,12 @@ import {
   type Lease,
   WorkerDirective,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { encodeBase64Url } from "@depute/core";
+import { nativeEngine } from "@depute/dct/native";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { claim } from "../claim.ts";
 import { as, type Bench, openBench } from "../testing/bench.ts";
-import { ALICE, BOB, CONTRACT } from "../testing/fakes.ts";
+import { ALICE, BOB, CONTRACT, type FakeAttestation } from "../testing/fakes.ts";
 import { refusal } from "../testing/platform.ts";
 import { limits, T0 } from "../testing/tasks.ts";
 
@@ -269,8 +272,14 @@ describe("completing", () => {
 
 describe("an attestation of the result", () => {
   const id = "att_0123456789ab";
-  const of = { principal: BOB, contractId: CONTRACT, delegationId: "del_0123456789ab" };
-  const complete = async (attestation: typeof of | undefined) => {
+  const made = (result: MessageInitShape<typeof AttestationResultSchema> = {}) =>
+    create(AttestationResultSchema, { success: true, output: DONE.full, ...result });
+  const of: FakeAttestation = {
+    ...{ principal: BOB, contractId: CONTRACT, delegationId: "del_0123456789ab" },
+    ...{ type: AttestationType.COMPLETION, result: made() },
+  };
+  const HELLO_HASH = encodeBase64Url(nativeEngine.blake2b256(Buffer.from('"HELLO"')));
+  const complete = async (attestation: FakeAttestation | undefined) => {
     if (attestation !== undefined) bench.fakes.attestations.set(id, attestation);
     const lease = await begun({ contractId: CONTRACT, workerToken: "sound" });
     return bench.workers.completeAssignment({ lease, output: DONE, attestationId: id }, ME);
@@ -280,11 +289,20 @@ describe("an attestation of the result", () => {
     expect((await complete(of)).task).toMatchObject({ status: TaskStatus.COMPLETED, attestationId: id });
   });
 
+  test("may name its output by the hash alone", async () => {
+    const { output: _, ...hashed } = made({ outputHash: HELLO_HASH });
+    expect((await complete({ ...of, result: hashed })).task?.status).toBe(TaskStatus.COMPLETED);
+  });
+
   test.each([
     ["that nobody recorded", undefined, "ATTESTATION_NOT_FOUND"],
     ["by another", { ...of, principal: ALICE }, "INVALID_REQUEST"],
     ["of another contract", { ...of, contractId: "ct_ba9876543210" }, "INVALID_REQUEST"],
     ["of another delegation", { ...of, delegationId: "del_ba9876543210" }, "INVALID_REQUEST"],
+    ["about work of others", { ...of, type: AttestationType.DELEGATION_VERIFICATION }, "INVALID_REQUEST"],
+    ["of a failure", { ...of, result: made({ success: false }) }, "INVALID_REQUEST"],
+    ["of another output", { ...of, result: made({ output: text("BYE") }) }, "INVALID_REQUEST"],
+    ["of another output's hash", { ...of, result: made({ outputHash: "A".repeat(43) }) }, "INVALID_REQUEST"],
   ])("%s is refused, and the lease stays", async (_, attestation, reason) => {
     expect(await refusal(complete(attestation))).toMatchObject({ reason });
     const [only] = (await bench.tasks.listTasks({}, as(ALICE))).tasks;

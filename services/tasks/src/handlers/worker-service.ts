@@ -18,6 +18,7 @@ import { completeAssignment } from "./complete.ts";
 import { completeAssignments } from "./complete-batch.ts";
 import { callerOf, callOptions, leaseOf, peekVisible, type TasksContext } from "./context.ts";
 import { getDelegateLimits, setDelegateLimits } from "./delegate-limits.ts";
+import { endAttestedTask } from "./end-attested.ts";
 import { heartbeat } from "./heartbeat.ts";
 import { acceptAssignment, requestInput, saveCheckpoint, suspendAssignment } from "./interruptions.ts";
 import { report } from "./report.ts";
@@ -114,6 +115,11 @@ export function workerService(tasks: TasksContext): ServiceImpl<typeof WorkerSer
 
     async batchCompleteAssignments({ requests }, context) {
       return { outcomes: await completeAssignments(tasks, requests, context) };
+    },
+
+    async endAttestedTask(request, context) {
+      const task = await endAttestedTask(tasks, request, context);
+      return task === undefined ? {} : { task };
     },
 
     async failAssignment(request, context) {

@@ -28,6 +28,8 @@ export interface Step {
   readonly settles?: Settlement;
   /** The contract's check that decided this step. */
   readonly verification?: TaskVerification;
+  /** The delegate's attestation that a failure comes from. */
+  readonly attestationId?: string;
 }
 
 /**
@@ -38,6 +40,7 @@ export interface Step {
 export function advance(record: TaskRecord, step: Step, nowMs: number): Advance {
   const event = nextEvent(record.task, step.payload, step.by, nowMs);
   if (step.verification !== undefined) event.verification = step.verification;
+  if (step.attestationId !== undefined) event.attestationId = step.attestationId;
   const task = applyEvent(record.task, event);
   const next = { ...record, task };
   if (task.status === TaskStatus.ACCEPTED && step.holder !== undefined) {

@@ -99,6 +99,7 @@ export function applyEvent(task: Task, event: TaskEvent): Task {
   }
   if (event.status !== event.previousStatus) forgetInterruptions(after);
   if (event.verification !== undefined) after.verification = event.verification;
+  if (event.attestationId !== "") after.attestationId = event.attestationId;
   applyPayload(after, payload, event);
   return after;
 }
@@ -156,7 +157,8 @@ function applyPayload(after: Task, payload: TaskPayload, event: TaskEvent): void
       return;
     case "changesRequested":
       after.reviewComment = payload.value.comment;
-      after.attempt = payload.value.attempt - 1;
+      // A result that was attested without a lease came from no attempt.
+      after.attempt = Math.max(0, payload.value.attempt - 1);
       return;
     case "resumed":
       if (payload.value.budget !== undefined) after.budget = payload.value.budget;

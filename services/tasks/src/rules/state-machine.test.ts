@@ -17,8 +17,18 @@ const ALL = Object.values(TaskStatus).filter((status) => status !== TaskStatus.U
 
 // Written out a second time, as the picture of the life cycle shows it, so that a slip in the table is seen.
 const PICTURE: Record<string, string[]> = {
-  pending: ["accepted", "rejected", "failed", "cancelled", "expired", "revoked"],
-  accepted: ["running", "rejected", "pending", "failed", "cancelled", "expired", "revoked"],
+  pending: ["accepted", "in_review", "completed", "rejected", "failed", "cancelled", "expired", "revoked"],
+  accepted: [
+    "running",
+    "in_review",
+    "completed",
+    "rejected",
+    "pending",
+    "failed",
+    "cancelled",
+    "expired",
+    "revoked",
+  ],
   running: [
     "suspended",
     "input_required",
@@ -30,8 +40,18 @@ const PICTURE: Record<string, string[]> = {
     "expired",
     "revoked",
   ],
-  suspended: ["pending", "failed", "cancelled", "expired", "revoked"],
-  input_required: ["running", "pending", "suspended", "failed", "cancelled", "expired", "revoked"],
+  suspended: ["pending", "in_review", "completed", "failed", "cancelled", "expired", "revoked"],
+  input_required: [
+    "running",
+    "pending",
+    "suspended",
+    "in_review",
+    "completed",
+    "failed",
+    "cancelled",
+    "expired",
+    "revoked",
+  ],
   in_review: ["completed", "pending", "failed", "cancelled", "expired", "revoked"],
   completed: [],
   rejected: [],
@@ -78,6 +98,13 @@ describe("the table of transitions", () => {
     ["worker", TaskStatus.PENDING, TaskStatus.EXPIRED, false],
     ["authority", TaskStatus.ACCEPTED, TaskStatus.REVOKED, true],
     ["worker", TaskStatus.ACCEPTED, TaskStatus.REVOKED, false],
+    ["attestation", TaskStatus.PENDING, TaskStatus.COMPLETED, true],
+    ["worker", TaskStatus.PENDING, TaskStatus.COMPLETED, false],
+    ["attestation", TaskStatus.SUSPENDED, TaskStatus.FAILED, true],
+    ["attestation", TaskStatus.RUNNING, TaskStatus.IN_REVIEW, true],
+    ["attestation", TaskStatus.IN_REVIEW, TaskStatus.COMPLETED, false],
+    ["attestation", TaskStatus.IN_REVIEW, TaskStatus.FAILED, false],
+    ["attestation", TaskStatus.PENDING, TaskStatus.CANCELLED, false],
   ];
   test.each(owners)("%s %d -> %d: %s", (actor, from, to, allowed) => {
     expect(canTransition(from, to, actor)).toBe(allowed);

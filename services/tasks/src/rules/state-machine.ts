@@ -7,6 +7,8 @@ export type Actor =
   | "delegator"
   /** The delegate, under a lease. */
   | "worker"
+  /** The delegate, by a signed attestation that the verifier checked; it needs no lease. */
+  | "attestation"
   /** Who decides on results that are held for review. */
   | "overseer"
   /** The time limits. */
@@ -34,8 +36,14 @@ export const TERMINAL_STATUSES = [COMPLETED, REJECTED, FAILED, CANCELLED, EXPIRE
 /** The statuses in which a worker holds the task under a lease. */
 export const HELD_STATUSES = [ACCEPTED, RUNNING, INPUT_REQUIRED] as const;
 
+/** The statuses in which an attestation may end a task: a result that is held already is for the overseer to decide. */
+export const ATTESTABLE_STATUSES = [PENDING, ACCEPTED, RUNNING, SUSPENDED, INPUT_REQUIRED] as const;
+
 /** A worker and the clock end only what the delegator has called off. */
 const CANCEL_HELD: readonly Actor[] = ["delegator", "parent", "worker", "clock"];
+
+const FAIL_ATTESTABLE: readonly Actor[] = ["worker", "attestation", "overseer", "clock"];
+const FAIL_HELD_RESULT: readonly Actor[] = ["worker", "overseer", "clock"];
 
 /** Every transition that there is. Creation is not one: a task begins as PENDING. */
 export const TRANSITIONS: readonly Transition[] = [
@@ -52,12 +60,14 @@ export const TRANSITIONS: readonly Transition[] = [
   { from: INPUT_REQUIRED, to: RUNNING, by: ["delegator"] },
   { from: INPUT_REQUIRED, to: PENDING, by: ["worker", "clock"] },
   { from: INPUT_REQUIRED, to: SUSPENDED, by: ["worker", "clock"] },
-  { from: RUNNING, to: IN_REVIEW, by: ["worker"] },
+  ...ATTESTABLE_STATUSES.flatMap((from): Transition[] => [
+    { from, to: IN_REVIEW, by: from === RUNNING ? ["worker", "attestation"] : ["attestation"] },
+    { from, to: COMPLETED, by: from === RUNNING ? ["worker", "attestation"] : ["attestation"] },
+  ]),
   { from: IN_REVIEW, to: PENDING, by: ["overseer"] },
   { from: IN_REVIEW, to: COMPLETED, by: ["overseer"] },
-  { from: RUNNING, to: COMPLETED, by: ["worker"] },
   ...OPEN_STATUSES.flatMap((from): Transition[] => [
-    { from, to: FAILED, by: ["worker", "overseer", "clock"] },
+    { from, to: FAILED, by: isAttestable(from) ? FAIL_ATTESTABLE : FAIL_HELD_RESULT },
     { from, to: CANCELLED, by: isHeld(from) ? CANCEL_HELD : ["delegator", "parent"] },
     { from, to: EXPIRED, by: ["clock"] },
     { from, to: REVOKED, by: ["authority"] },
@@ -80,6 +90,11 @@ export function isTerminal(status: TaskStatus): boolean {
 /** Whether a worker holds a task in this status. */
 export function isHeld(status: TaskStatus): boolean {
   return (HELD_STATUSES as readonly TaskStatus[]).includes(status);
+}
+
+/** Whether an attestation may end a task in this status. */
+export function isAttestable(status: TaskStatus): boolean {
+  return (ATTESTABLE_STATUSES as readonly TaskStatus[]).includes(status);
 }
 
 /** A status as people and metadata name it, e.g. `in_review`. */

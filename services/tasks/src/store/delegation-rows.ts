@@ -1,5 +1,4 @@
-import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
-import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import type { Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { ReadTx, WriteTx } from "@depute/store";
 
 /** How a delegation ended, to be told to the tokens service. */
@@ -33,13 +32,12 @@ export async function insertDelegation(
  * @returns whether there is something to tell
  */
 export async function endDelegation(tx: WriteTx, task: Task): Promise<boolean> {
-  const attestationId = task.status === TaskStatus.COMPLETED ? task.attestationId : "";
   await tx.run(
     `INSERT INTO task_delegations (task_id, delegation_id, revocation_id, status, attestation_id, place)
      SELECT ?, ?, '', ?, ?, COALESCE(MAX(place), 0) + 1 FROM task_delegations WHERE place IS NOT NULL
      ON CONFLICT (task_id) DO UPDATE SET
        status = excluded.status, attestation_id = excluded.attestation_id, place = excluded.place`,
-    [task.id, task.delegationId, task.status, attestationId],
+    [task.id, task.delegationId, task.status, task.attestationId],
   );
   const { changes } = await tx.run(
     `DELETE FROM task_delegations WHERE task_id = ? AND EXISTS (
@@ -48,6 +46,20 @@ export async function endDelegation(tx: WriteTx, task: Task): Promise<boolean> {
     [task.id],
   );
   return changes === 0;
+}
+
+/** The tasks under a delegation's block: those that are open, and those whose end is still to be told; two of each at most. */
+export async function tasksUnderDelegation(
+  tx: ReadTx,
+  revocationId: string,
+): Promise<{ open: string[]; ended: string[] }> {
+  const select = (place: "IS NULL" | "IS NOT NULL") =>
+    tx.all<{ taskId: string }>(
+      `SELECT task_id AS "taskId" FROM task_delegations WHERE revocation_id = ? AND place ${place} ORDER BY task_id LIMIT 2`,
+      [revocationId],
+    );
+  const ids = (rows: readonly { taskId: string }[]) => rows.map(({ taskId }) => taskId);
+  return { open: ids(await select("IS NULL")), ended: ids(await select("IS NOT NULL")) };
 }
 
 /** Up to so many ends that are still to be told, the first of them first. */

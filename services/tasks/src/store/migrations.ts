@@ -234,7 +234,7 @@ CREATE TABLE task_delegations (
   place BIGINT
 );
 CREATE INDEX task_delegations_to_tell ON task_delegations (place) WHERE place IS NOT NULL;
-CREATE INDEX task_delegations_open ON task_delegations (revocation_id) WHERE place IS NULL;
+CREATE INDEX task_delegations_by_block ON task_delegations (revocation_id, task_id);
 `;
 
 // What goes on at endpoints; a row whose time is set waits for its endpoint to be told that it is called off.

@@ -1,7 +1,11 @@
-import { create, toJson } from "@bufbuild/protobuf";
+import { create, type MessageInitShape, toJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { AttestationSchema } from "@depute/contracts/delegateos/v0/attestation_pb";
+import {
+  type AttestationResultSchema,
+  AttestationSchema,
+  type AttestationType,
+} from "@depute/contracts/delegateos/v0/attestation_pb";
 import { TaskContractSchema } from "@depute/contracts/delegateos/v0/contract_pb";
 import {
   AuthorizedScopeSchema,
@@ -52,6 +56,15 @@ export interface FakeAgent {
   readonly visibleTo?: readonly string[];
 }
 
+/** What of an attestation a task depends on. */
+export interface FakeAttestation {
+  readonly principal: string;
+  readonly contractId: string;
+  readonly delegationId: string;
+  readonly type: AttestationType;
+  readonly result: MessageInitShape<typeof AttestationResultSchema>;
+}
+
 /** The services that tasks asks, as far as it asks them. A schema is `{"type": ...}`; a token is a word. */
 export class Fakes {
   readonly agents = new Map<string, FakeAgent>([
@@ -75,7 +88,7 @@ export class Fakes {
   /** Tokens by their text. */
   readonly tokens = new Map<string, { delegatee: string; block: string; denial?: DenialType }>();
   /** Recorded attestations by their id. */
-  readonly attestations = new Map<string, { principal: string; contractId: string; delegationId: string }>();
+  readonly attestations = new Map<string, FakeAttestation>();
   readonly revoked: string[] = [];
   /** The ends of delegations that were told, in order. */
   readonly finished: { revocationId: string; status: DelegationStatus; attestationId: string }[] = [];

@@ -180,23 +180,56 @@ describe("ListDelegations", () => {
 });
 
 describe("a delegation's status", () => {
-  it("is completed by the delegatee's attestation, whoever brings it, once", async () => {
+  it("is completed by the delegatee's attestation, once", async () => {
     const { second } = await tree();
     const { delegationId } = second;
     const outcome = { case: "attestation" as const, value: attestation(delegationId, bob) };
-    const finish = () =>
-      platform.delegations.finishDelegation({ delegationId, outcome }, by(mallory, "FinishDelegation"));
+    const finish = (who = alice, validateOnly = false) =>
+      platform.delegations.finishDelegation(
+        { delegationId, outcome, validateOnly },
+        by(who, "FinishDelegation"),
+      );
+    // The verifier compares an attestation with its contract, so a delegatee goes there.
+    for (const who of [bob, mallory]) {
+      expect(await refusal(finish(who))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
+    }
+    expect((await finish(alice, true)).delegation).toMatchObject({ status: ACTIVE, attestationId: "" });
     const { delegation } = await finish();
     expect(delegation).toMatchObject({ status: COMPLETED, attestationId: "att_0123456789ab" });
     platform.clock.advance(1000);
     expect((await finish()).delegation).toEqual(delegation);
+    expect((await finish(alice, true)).delegation).toEqual(delegation);
     const result = { case: "result" as const, value: { status: FAILED } };
-    expect(
-      await refusal(platform.delegations.finishDelegation({ delegationId, outcome: result })),
-    ).toMatchObject({
-      reason: "DELEGATION_STATE_CONFLICT",
-      metadata: { delegation: delegationId, from: "completed", to: "failed" },
+    for (const validateOnly of [true, false]) {
+      expect(
+        await refusal(platform.delegations.finishDelegation({ delegationId, outcome: result, validateOnly })),
+      ).toMatchObject({
+        reason: "DELEGATION_STATE_CONFLICT",
+        metadata: { delegation: delegationId, from: "completed", to: "failed" },
+      });
+    }
+  });
+
+  it("is not completed by an attestation once the authority is gone", async () => {
+    const send = ({ delegationId }: { delegationId: string }) => {
+      const outcome = { case: "attestation" as const, value: attestation(delegationId, bob) };
+      return refusal(platform.delegations.finishDelegation({ delegationId, outcome }));
+    };
+    const own = await tree();
+    await platform.revocations.revokeToken({
+      entry: revocation(platform, own.second.revocationId, alice, "block"),
     });
+    expect(await send(own.second)).toMatchObject({ reason: "TOKEN_DENIED", metadata: { denial: "revoked" } });
+    const above = await tree();
+    await platform.revocations.revokeToken({
+      entry: revocation(platform, above.first.revocationId, alice, "block"),
+    });
+    expect(await statusOf(above.second)).toBe(ACTIVE);
+    expect(await send(above.second)).toMatchObject({ metadata: { denial: "revoked" } });
+    const late = await tree();
+    platform.clock.advance(3_600_001);
+    expect(await send(late.second)).toMatchObject({ metadata: { denial: "expired" } });
+    expect(await statusOf(late.second)).toBe(ACTIVE);
   });
 
   it("is not changed by a word that does not count", async () => {
@@ -210,7 +243,10 @@ describe("a delegation's status", () => {
     expect((await send({ ...own, principal: id(mallory) })).reason).toBe("SIGNATURE_INVALID");
     expect((await send(attestation(delegationId, mallory))).reason).toBe("DELEGATION_NOT_FOUND");
     const elsewhere = attestation(delegationId, bob, { contractId: "ct_000000000001" });
-    expect((await send(elsewhere)).reason).toBe("DELEGATION_NOT_FOUND");
+    expect(await send(elsewhere)).toMatchObject({
+      reason: "TOKEN_DENIED",
+      metadata: { denial: "contract_mismatch" },
+    });
     expect((await send(attestation("del_ffffffffffff", bob))).fields).toEqual(["attestation.delegation_id"]);
     const judged = attestation(delegationId, bob, { type: "delegation_verification" });
     expect((await send(judged)).fields).toEqual(["attestation.type"]);

@@ -17,12 +17,13 @@ import {
   pageSize,
   toTimestamp,
 } from "@depute/core";
-import { type Attestation, verifyObject } from "@depute/dct";
+import { type Attestation, attestedState, verifyObject } from "@depute/dct";
 import { type Identity, mayActFor } from "@depute/service";
+import type { WriteTx } from "@depute/store";
 import { encode } from "@depute/wire";
 import type { TokensContext } from "../context.ts";
-import type { DelegationKey } from "../delegation-log.ts";
-import { attestedState, type DelegationState, type End } from "../rules/delegations.ts";
+import type { AttestedEnd, DelegationKey } from "../delegation-log.ts";
+import type { DelegationState, End } from "../rules/delegations.ts";
 import type { StoredDelegation } from "../store/delegation-rows.ts";
 
 const STATES = {
@@ -69,33 +70,29 @@ export function delegationService(tokens: TokensContext): Required<ServiceImpl<t
 
     async finishDelegation(request, context) {
       const identity = await tokens.identify(context);
-      const { end, isMeant } = outcomeOf(tokens, request, identity);
-      const { principal: caller } = identity;
-      const delegation = await delegations.finish(
-        keyOf(request),
-        end,
-        isMeant,
-        (tx, { to, revocationId }) => {
-          const reason = end.state;
-          const blocks = [revocationId];
-          return audit.write(tx, {
-            kind: "finish",
-            caller,
-            principal: to,
-            decision: "allowed",
-            reason,
-            blocks,
-          });
-        },
-      );
+      const mayAct = (principal: string) => mayActFor(identity, principal);
+      const { attested, end } = outcomeOf(tokens, request);
+      const note = (tx: WriteTx, { to, revocationId }: StoredDelegation) =>
+        audit.write(tx, {
+          ...{ kind: "finish", caller: identity.principal, principal: to, decision: "allowed" },
+          ...{ reason: end.state, blocks: [revocationId] },
+        });
+      const by = { note, validateOnly: request.validateOnly };
+      const key = keyOf(request);
+      const delegation =
+        attested === undefined
+          ? await delegations.finish(key, end, mayAct, by)
+          : await delegations.finishAttested(key, attested, mayAct, by);
       return { delegation: toRecord(delegation) };
     },
   };
 }
 
-/** How it ended, and which of the delegations with that id can be meant. */
-function outcomeOf(tokens: TokensContext, request: FinishDelegationRequest, identity: Identity) {
-  const { outcome, delegationId } = request;
+/** How it ended, and by whose attestation. */
+function outcomeOf(
+  tokens: TokensContext,
+  { outcome, delegationId }: FinishDelegationRequest,
+): { end: End; attested: AttestedEnd | undefined } {
   if (outcome.case === "attestation") {
     const attestation = signedAttestation(tokens, encode(AttestationSchema, outcome.value));
     if (attestation.delegationId !== delegationId) {
@@ -103,16 +100,13 @@ function outcomeOf(tokens: TokensContext, request: FinishDelegationRequest, iden
     }
     if (attestation.type !== "completion") throw invalid("attestation.type", "is not a completion");
     const end: End = { state: attestedState(attestation), attestationId: attestation.id };
-    const isMeant = ({ to, contractId }: StoredDelegation) => {
-      return to === attestation.principal && contractId === attestation.contractId;
-    };
-    return { end, isMeant };
+    const { principal, contractId } = attestation;
+    return { end, attested: { ...end, principal, contractId } };
   }
   const result = outcome.value;
   const state = stateOf(result?.status ?? DelegationStatus.UNSPECIFIED);
   if (state === undefined) throw invalid("result.status", "is required");
-  const end: End = { state, attestationId: result?.attestationId ?? "" };
-  return { end, isMeant: ({ from }: StoredDelegation) => mayActFor(identity, from) };
+  return { end: { state, attestationId: result?.attestationId ?? "" }, attested: undefined };
 }
 
 /** @throws DeputeError INVALID_REQUEST, SIGNATURE_INVALID */

@@ -1,14 +1,8 @@
 import { ErrorReason } from "@depute/core";
-import {
-  type Attestation,
-  attenuateToken,
-  type CreateParams,
-  createToken,
-  type SignedJSONToken,
-} from "@depute/dct";
+import { attenuateToken, type CreateParams, createToken, type SignedJSONToken } from "@depute/dct";
 import { describe, expect, it } from "vitest";
 import { alice, bob, CONTRACT, carol, engine, id, otherRoot, READ } from "../testing/holders.ts";
-import { attestedState, type End, ends, linksOf } from "./delegations.ts";
+import { type End, ends, lapsedAuthority, linksOf, type RecordedLink } from "./delegations.ts";
 
 const PARENT = "del_0123456789ab";
 
@@ -99,13 +93,36 @@ describe("a delegation's end", () => {
       metadata: { delegation: "del_1", from: before.state, to: next.state },
     });
   });
+});
 
-  it.each([
-    ["completed", { success: true }],
-    ["completed", { success: true, verificationOutcome: { method: "schema_match", passed: true } }],
-    ["failed", { success: true, verificationOutcome: { method: "schema_match", passed: false } }],
-    ["failed", { success: false }],
-  ])("is %s by what the attestation says", (state, result) => {
-    expect(attestedState({ result } as unknown as Attestation)).toBe(state);
+describe("the authority of the last delegatee", () => {
+  const link = (n: number, more: Partial<RecordedLink> = {}): RecordedLink => ({
+    ...{ revocationId: `block-${n}`, from: `p${n}`, to: `p${n + 1}`, state: "active", expireTime: 1000 },
+    ...more,
+  });
+  const never = () => false;
+
+  it("lasts to the very end of the shortest life in the chain", () => {
+    const chain = [link(0), link(1, { expireTime: 500 }), link(2)];
+    expect(lapsedAuthority(chain, never, 500)).toBeUndefined();
+    expect(lapsedAuthority(chain, never, 501)).toEqual({ type: "expired" });
+  });
+
+  it.each([0, 1, 2])("ends with a revoked block at level %i", (level) => {
+    const chain = [link(0), link(1), link(2)].map((one, n) =>
+      n === level ? { ...one, state: "revoked" as const } : one,
+    );
+    expect(lapsedAuthority(chain, never, 0)).toEqual({ type: "revoked" });
+    const isRevoked = (id: string) => id === `block-${level}`;
+    expect(lapsedAuthority([link(0), link(1), link(2)], isRevoked, 0)).toEqual({ type: "revoked" });
+  });
+
+  it("asks for each block with the signers up to it, and its delegatee", () => {
+    const asked: unknown[] = [];
+    lapsedAuthority([link(0), link(1)], (...question) => asked.push(question) < 0, 0);
+    expect(asked).toEqual([
+      ["block-0", ["p0", "p1"]],
+      ["block-1", ["p0", "p1", "p2"]],
+    ]);
   });
 });

@@ -1,9 +1,9 @@
 import { DeputeError, ErrorReason, encodeBase64Url } from "@depute/core";
 import {
-  type Attestation,
   brokenInvariant,
   type CryptoEngine,
   type Delegation,
+  type DenialReason,
   type SignedJSONToken,
 } from "@depute/dct";
 import { type Block, blocksOf } from "./blocks.ts";
@@ -52,9 +52,33 @@ export function linksOf(engine: CryptoEngine, token: SignedJSONToken): Link[] {
   return links;
 }
 
-/** How a delegation ended by its delegatee's attestation (DelegateOS 7.1). */
-export function attestedState({ result }: Attestation): "completed" | "failed" {
-  return result.success && result.verificationOutcome?.passed !== false ? "completed" : "failed";
+/** One link of a recorded chain, as far as an attestation depends on it. Times are milliseconds since 1970. */
+export interface RecordedLink {
+  readonly revocationId: string;
+  readonly from: string;
+  readonly to: string;
+  readonly state: DelegationState;
+  readonly expireTime: number;
+}
+
+/**
+ * Why the last delegatee of a chain may not attest any more; undefined while it may. A revoked block ends the authority of
+ * every block below it, whatever the scope (DelegateOS 4.2, 10.1 steps 2 and 5).
+ *
+ * @param chain the root first
+ * @param isRevoked whether the block is revoked, given the principals that may revoke it
+ */
+export function lapsedAuthority(
+  chain: readonly RecordedLink[],
+  isRevoked: (revocationId: string, rightful: readonly string[]) => boolean,
+  now: number,
+): DenialReason | undefined {
+  const signers: string[] = [];
+  for (const { revocationId, from, to, state } of chain) {
+    signers.push(from);
+    if (state === "revoked" || isRevoked(revocationId, [...signers, to])) return { type: "revoked" };
+  }
+  return chain.some(({ expireTime }) => now > expireTime) ? { type: "expired" } : undefined;
 }
 
 /** What is known of a delegation's end. */

@@ -67,7 +67,7 @@ export function createReplica(shared: {
     ...{ engine, store: shared.logStore ?? store, bus, clock, timers, log: silent, state, pollMs: POLL_MS },
   });
   const audit = new AuditLog({ store, clock, timers, log: silent });
-  const delegations = new DelegationLog({ store, clock, timers, log: silent });
+  const delegations = new DelegationLog({ store, clock, timers, log: silent, state });
   const revocations = new RevocationLog({
     ...{ engine, root: "", store, bus, clock, state, audit, delegations, maxPending: 1000, maxDaily: 1000 },
   });

@@ -19,6 +19,7 @@ import { validateAttestation } from "../rules/attestation-validation.ts";
 import { listAttestations } from "../store/attestations.ts";
 import type { Verifier } from "../verifier.ts";
 import { attestOutput } from "./attest-output.ts";
+import { completeDelegation } from "./complete-delegation.ts";
 import { exportAttestation } from "./export-attestation.ts";
 import { verifyAttestation } from "./verify-attestation.ts";
 import { verifyAttestationTree } from "./verify-attestation-tree.ts";
@@ -65,6 +66,7 @@ export function attestationService(verifier: Verifier): ServiceImpl<typeof Attes
       };
     },
 
+    completeDelegation: (request, context) => completeDelegation(verifier, request, context),
     attestOutput: (request, context) => attestOutput(verifier, request, context),
 
     async getAttestation({ id }: GetAttestationRequest, context: HandlerContext) {

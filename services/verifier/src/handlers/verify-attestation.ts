@@ -8,13 +8,14 @@ import {
 } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { invalid } from "@depute/core";
 import { verifyObject } from "@depute/dct";
+import type { Identity } from "@depute/service";
 import { canonicalOutput, readAttestation } from "../attestations.ts";
 import type { By } from "../checker/checker.ts";
 import { schemaJudgementOf } from "../contract-book.ts";
 import { toDocument, toMessage } from "../documents.ts";
 import { assertOutputSize, readText } from "../json-value.ts";
 import { byOf, judgeOutput, payingTokenOf } from "../judging.ts";
-import { findingsOf, outputFault, type Step } from "../rules/attestation-findings.ts";
+import { type Finding, findingsOf, outputFault, type Step } from "../rules/attestation-findings.ts";
 import type { CheckResult } from "../rules/check-result.ts";
 import type { Attestation } from "../rules/documents.ts";
 import type { Verifier } from "../verifier.ts";
@@ -32,13 +33,42 @@ export async function verifyAttestation(
   request: VerifyAttestationRequest,
   context: HandlerContext,
 ): Promise<VerifyAttestationResponse> {
-  const { engine, checker } = verifier;
   const identity = await verifier.authority.identify(context);
   const attestation = await subjectOf(verifier, request);
   const given = readText(request.output, request.outputJson, "output");
+  const { findings } = await examine(verifier, attestation, given, identity, context);
+  return create(VerifyAttestationResponseSchema, {
+    valid: findings.every(({ passed }) => passed),
+    findings: findings.map(({ step, passed, details }) => ({ step: STEPS[step], passed, details })),
+    attestation: toMessage("attestation", attestation),
+  });
+}
+
+/** What the steps of DelegateOS 7.3 say of an attestation. */
+export interface Examined {
+  findings: Finding[];
+  /** The output under the contract's verification; undefined where no output was judged. */
+  verification: CheckResult | undefined;
+  /** The review that a person has to decide first; empty for none. */
+  reviewId: string;
+}
+
+/**
+ * Carries out every step of DelegateOS 7.3.
+ *
+ * @param given JSON of the output, where the attestation holds only a hash of it
+ * @throws DeputeError CONTRACT_NOT_FOUND, INVALID_REQUEST, and as judgeOutput
+ */
+export async function examine(
+  verifier: Verifier,
+  attestation: Attestation,
+  given: string | undefined,
+  identity: Identity,
+  context: HandlerContext,
+): Promise<Examined> {
+  const { engine, checker } = verifier;
   const known = await verifier.contracts.get(attestation.contractId);
   const { contract } = known;
-
   const verified = verifyObject(engine, "attestation", attestation);
   const by = { identity, signal: context.signal };
   const found = await outputOf(verifier, attestation, given, byOf(by));
@@ -46,25 +76,24 @@ export async function verifyAttestation(
   // The text checks the output schema for schema_match only.
   const schema = contract.verification.method === "schema_match" ? schemaJudgementOf(contract) : undefined;
   const payingToken = payingTokenOf(undefined, context);
-  const judged = async (text: string): Promise<CheckResult> => {
-    const subject = { known, output: text, outputHash: hash, payingToken, ...by };
-    const { result, reviewId } = await judgeOutput(verifier, subject);
-    return result ?? { passed: false, details: `review ${reviewId} waits for a decision` };
-  };
+  const fits =
+    schema === undefined || text === undefined ? undefined : await checker.verify(schema, text, byOf(by));
+  const verdict =
+    text === undefined
+      ? undefined
+      : await judgeOutput(verifier, { known, output: text, outputHash: hash, payingToken, ...by });
+  const reviewId = verdict?.reviewId ?? "";
+  const waiting = { passed: false, details: `review ${reviewId} waits for a decision` };
+  const verification = verdict && (verdict.result ?? waiting);
   const findings = findingsOf({
     signatureFault: verified.ok ? undefined : verified.refusal.detail,
     outputFault: found.fault,
-    schema:
-      schema === undefined || text === undefined ? undefined : await checker.verify(schema, text, byOf(by)),
-    verification: text === undefined ? undefined : await judged(text),
+    schema: fits,
+    verification,
     costMicrocents: attestation.result.costMicrocents,
     maxBudgetMicrocents: contract.constraints.maxBudgetMicrocents,
   });
-  return create(VerifyAttestationResponseSchema, {
-    valid: findings.every(({ passed }) => passed),
-    findings: findings.map(({ step, passed, details }) => ({ step: STEPS[step], passed, details })),
-    attestation: toMessage("attestation", attestation),
-  });
+  return { findings, verification, reviewId: verdict?.result === undefined ? reviewId : "" };
 }
 
 async function subjectOf({ store }: Verifier, { subject }: VerifyAttestationRequest): Promise<Attestation> {

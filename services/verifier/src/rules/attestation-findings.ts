@@ -39,6 +39,17 @@ export function findingsOf(evidence: Evidence): Finding[] {
   ];
 }
 
+/** The steps that a statement of failure has to pass: it has no output that could fit the contract. */
+const STEPS_OF_FAILURE: readonly Step[] = ["signature", "cost"];
+
+/** What keeps an attestation from ending its delegation, for a person; empty when nothing does. */
+export function faultsOfCompletion(findings: readonly Finding[], hasSucceeded: boolean): string {
+  return findings
+    .filter(({ step, passed }) => !passed && (hasSucceeded || STEPS_OF_FAILURE.includes(step)))
+    .map(({ step, details }) => `${step}: ${details}`)
+    .join("; ");
+}
+
 function faultOf(result: CheckResult | undefined): string | undefined {
   if (result === undefined || result.passed) return undefined;
   return result.details ?? "it did not pass";

@@ -232,4 +232,20 @@ export const migrations: readonly Migration[] = [
       );
     `,
   },
+  {
+    id: 9,
+    name: "completions that go on",
+    sql: `
+      CREATE TABLE pending_completions (
+        attestation_id TEXT PRIMARY KEY,
+        digest TEXT NOT NULL,
+        document TEXT NOT NULL,
+        revocation_id TEXT NOT NULL,     -- of the delegation's block
+        output TEXT,                     -- JSON, where the attestation holds only a hash of it
+        verification TEXT,               -- JSON of the contract's check; absent for a failure
+        record_time BIGINT NOT NULL
+      );
+      CREATE INDEX pending_completions_by_time ON pending_completions (record_time, attestation_id);
+    `,
+  },
 ];

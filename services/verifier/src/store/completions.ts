@@ -1,0 +1,51 @@
+import type { ReadTx, WriteTx } from "@depute/store";
+import type { StoredDocument } from "./documents.ts";
+
+/** A completion that was accepted, and that tasks and tokens have not both taken yet. */
+export interface PendingCompletion extends StoredDocument {
+  /** Names the delegation's block. */
+  revocationId: string;
+  /** JSON of the output, where the attestation holds only a hash of it; null otherwise. */
+  output: string | null;
+  /** JSON of the contract's check; null for a statement of failure. */
+  verification: string | null;
+}
+
+const COLUMNS = `attestation_id AS "id", digest, document, revocation_id AS "revocationId", output, verification,
+  record_time AS "storeTime"`;
+
+/** The digest of the attestation that is pending under an id; undefined for none. */
+export async function pendingDigest(tx: ReadTx, id: string): Promise<string | undefined> {
+  const row = await tx.get<{ digest: string }>(
+    "SELECT digest FROM pending_completions WHERE attestation_id = ?",
+    [id],
+  );
+  return row?.digest;
+}
+
+export async function insertPending(tx: WriteTx, completion: PendingCompletion): Promise<void> {
+  const { id, digest, document, revocationId, output, verification, storeTime } = completion;
+  await tx.run(
+    `INSERT INTO pending_completions
+       (attestation_id, digest, document, revocation_id, output, verification, record_time)
+     VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (attestation_id) DO NOTHING`,
+    [id, digest, document, revocationId, output, verification, storeTime],
+  );
+}
+
+export async function countPending(tx: ReadTx): Promise<number> {
+  const row = await tx.get<{ number: number }>("SELECT COUNT(*) AS number FROM pending_completions");
+  return Number(row?.number ?? 0);
+}
+
+/** Up to so many pending completions, the oldest first. */
+export function firstPending(tx: ReadTx, limit: number): Promise<PendingCompletion[]> {
+  return tx.all<PendingCompletion>(
+    `SELECT ${COLUMNS} FROM pending_completions ORDER BY record_time, attestation_id LIMIT ?`,
+    [limit],
+  );
+}
+
+export async function dropPending(tx: WriteTx, id: string): Promise<void> {
+  await tx.run("DELETE FROM pending_completions WHERE attestation_id = ?", [id]);
+}
