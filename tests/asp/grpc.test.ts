@@ -3,6 +3,7 @@ import { verifyTranscript } from "@depute/asp";
 import { EnvelopeSchema } from "@depute/contracts/asp/v0/envelope_pb";
 import { SessionState } from "@depute/contracts/asp/v0/session_pb";
 import { TranscriptSchema } from "@depute/contracts/asp/v0/transcript_pb";
+import { TranscriptSealStatus } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import { newId, reasonName } from "@depute/core";
 import { portableEngine } from "@depute/dct";
 import { fromConnectError } from "@depute/service";
@@ -71,13 +72,18 @@ test("the scenario leads through the text's states, and a fourth verifies the tr
   );
   const [first] = transcripts;
   if (first === undefined) throw new Error("no transcript");
-  const bytes = (one: typeof first) => toBinary(TranscriptSchema, { ...one, exportedAt: first.exportedAt });
+  // Each export has a time and a seal of its own.
+  const bytes = (one: typeof first) => {
+    const { seal: _seal, ...unsealed } = one;
+    return toBinary(TranscriptSchema, { ...unsealed, exportedAt: first.exportedAt });
+  };
   for (const one of transcripts) expect(one && bytes(one)).toEqual(bytes(first));
   const verdict = verifyTranscript(first, { engine: portableEngine, keyOf });
   expect(verdict.ok && verdict.states.slice(1)).toEqual(states);
   expect(await platform.sessions.verifyTranscript({ transcript: first })).toMatchObject({
     valid: true,
     state: SessionState.CLOSED,
+    seal: TranscriptSealStatus.SEALED,
   });
   const { session } = await platform.sessions.getSession({ sessionId });
   const commitment = session?.objects?.values.find(({ objectId }) => objectId === "cmt_lic_001");

@@ -60,7 +60,7 @@ test.each(["http", "grpc"])(
       files.map(async (file) => {
         const read = readTranscript(await readFile(file));
         if (!read.ok) throw new Error(read.detail);
-        return { ...read.transcript, exportedAt: "" };
+        return { ...read.transcript, exportedAt: "", seal: undefined };
       }),
     );
     expect(transcripts[1]).toEqual(transcripts[0]);
@@ -86,14 +86,16 @@ test.each(["http", "grpc"])(
     expect(beta).toBeGreaterThan(gamma);
     expect(gamma).toBeGreaterThan(0);
 
+    const trust = join(folder, "platform.json");
+    await writeFile(trust, await (await fetch(`${platform.about}/v1/asp/keys`)).text());
+
     // The platform is not needed any more.
     await platform.stop();
     for (const file of files) {
-      const { code, out, error } = await verify(file, "--keys", KEYS);
+      const { code, out, error } = await verify(file, "--trust", trust, "--keys", KEYS);
       expect([error, code]).toEqual(["", 0]);
       expect(out).toContain(`states: INVITED ${LINES.map(([, , , state]) => stateName(state)).join(" ")}`);
-      expect(out).toContain(`${LINES.length + 1} messages, CLOSED`);
-      expect(out).not.toContain("transcript's own");
+      expect(out).toContain(`${LINES.length + 1} messages, CLOSED, sealed`);
     }
     // The command is the same whatever wire the transcript came over.
     if (by !== "http") return;
@@ -104,16 +106,19 @@ test.each(["http", "grpc"])(
       tampered,
       whole.replace("SoftwareCorp Platform Enterprise", "SoftwareCorp Platform Basic"),
     );
-    const foreign = KEYS.replace(GAMMA.key, BETA.key);
-    for (const [file, flags, message] of [
-      [tampered, [], "not verified: wrong_hash at message 5"],
-      [first, ["--keys", foreign], "not verified: untrusted_key"],
-      [PARTY, [], "is no transcript"],
-      [join(folder, "nothing.json"), [], "cannot read"],
+    const late = join(folder, "late.json");
+    await writeFile(late, JSON.stringify({ ...JSON.parse(whole), exportedAt: "2099-01-01T00:00:00.000Z" }));
+    const { seal: _seal, ...unsealed } = JSON.parse(whole);
+    const bare = join(folder, "unsealed.json");
+    await writeFile(bare, JSON.stringify(unsealed));
+    for (const [file, flags, status, message] of [
+      [tampered, ["--trust", trust], 1, "not verified: wrong_hash at message 5"],
+      [late, ["--trust", trust], 1, "not verified: wrong_seal"],
+      [first, [], 2, "GET /v1/asp/keys"],
+      [bare, ["--trust", trust], 3, "unsealed: "],
     ] as const) {
-      const { code, error } = await verify(file, ...flags);
-      expect([code, error]).toEqual([1, expect.stringContaining(message)]);
+      const { code, error, out } = await verify(file, ...flags);
+      expect([code, error + out]).toEqual([status, expect.stringContaining(message)]);
     }
-    expect((await verify(first)).out).toContain("the keys are the transcript's own");
   },
 );

@@ -1,7 +1,9 @@
 import { open } from "node:fs/promises";
 import {
   MAX_TRANSCRIPT_BYTES,
+  type PlatformKeys,
   readTranscript,
+  readTranscriptKeys,
   stateName,
   type TranscriptVerdict,
   verifyTranscript,
@@ -10,59 +12,130 @@ import { nativeEngine } from "@depute/dct/native";
 import { defineSettings, readSettings, SettingsError } from "@depute/service";
 
 const settings = defineSettings({
+  trust: {
+    type: "string",
+    default: "",
+    help: "the file with the platform's keys, as its GET /v1/asp/keys or GetTranscriptKeys gives it; fetch it once over a connection that you trust",
+  },
+  sealKeys: {
+    type: "list",
+    default: [],
+    help: "the platform's sealing keys, in place of a file: 43 characters of base64url each",
+  },
+  logKeys: {
+    type: "list",
+    default: [],
+    help: "the keys of the platform's transparency log, in place of a file: 43 characters of base64url each",
+  },
   keys: {
     type: "list",
     default: [],
-    help: "keys as you know them, AGENT=KEY,...: agent://domain/unit/name and 43 characters of base64url; without any, a transcript is only shown to agree with itself",
+    help: "keys of agents as you know them, AGENT=KEY,...: agent://domain/unit/name and 43 characters of base64url",
   },
   relaxedIds: { type: "bool", default: false, help: "take ids that are no UUIDv7" },
 });
 
+/** The statuses that the command ends with. */
+const EXIT = { sealed: 0, altered: 1, usage: 2, unsealed: 3 } as const;
+
 /**
- * `depute verify-transcript FILE`: applies the rules of ASP to a session's transcript, offline. It says what the messages
- * lead to, and ends with status 1 when a message or the whole is not as it should be.
+ * `depute verify-transcript FILE`: applies the rules of ASP to a session's transcript and checks its seal, offline. It says
+ * what the messages lead to.
  *
- * @returns the process's exit status
+ * @returns the process's exit status: 0 sealed and valid, 1 altered or no transcript, 2 wrong usage (also a sealed transcript
+ * without the platform's keys to check it by), 3 consistent with itself but unsealed
  */
 export async function verifyTranscriptFile(args: readonly string[]): Promise<number> {
+  try {
+    return await verified(args);
+  } catch (thrown) {
+    if (!(thrown instanceof SettingsError)) throw thrown;
+    console.error(`depute: ${thrown.message}`);
+    return EXIT.usage;
+  }
+}
+
+async function verified(args: readonly string[]): Promise<number> {
   const [file, flags] = args[0]?.startsWith("-") === false ? [args[0], args.slice(1)] : ["", args];
-  const { keys, relaxedIds } = readSettings(settings, flags, {
+  const { keys, relaxedIds, ...trusted } = readSettings(settings, flags, {
     name: "depute verify-transcript FILE",
     description:
-      "Verifies the transcript of an ASP session, asking nobody. FILE is JSON, as GET /v1/asp/sessions/{id}/transcript or ExportTranscript give it.",
+      "Verifies the transcript of an ASP session, offline. FILE is JSON, as GET /v1/asp/sessions/{id}/transcript or ExportTranscript give it. Exit status: 0 sealed and valid, 1 altered, 2 wrong usage, 3 unsealed.",
   });
   if (file === undefined || file === "")
     throw new SettingsError("name the file: depute verify-transcript FILE");
-  const read = readTranscript(await bytesOf(file));
+  const platform = await platformKeys(trusted);
+  const known = new Map(keys.map(entry));
+  const read = readTranscript(await bytesOf(file, MAX_TRANSCRIPT_BYTES));
   if (!read.ok) {
     console.error(`not verified: ${file} is no transcript: ${read.detail}`);
-    return 1;
+    return EXIT.altered;
   }
-  const known = new Map(keys.map(entry));
   const verdict = verifyTranscript(read.transcript, {
     engine: nativeEngine,
     strictIds: !relaxedIds,
     ...(known.size === 0 ? {} : { keyOf: (agentId: string) => known.get(agentId) }),
+    ...(platform === undefined ? {} : { platform }),
   });
   if (!verdict.ok) {
     const { code, detail, ordinal } = verdict;
     console.error(`not verified: ${code}${ordinal === 0 ? "" : ` at message ${ordinal}`}: ${detail}`);
-    return 1;
+    return EXIT.altered;
+  }
+  if (verdict.seal === "unchecked") {
+    throw new SettingsError(
+      "the transcript is sealed, and its seal needs the platform's keys: give --trust FILE with what GET /v1/asp/keys of the platform answers, or --seal-keys and --log-keys",
+    );
   }
   console.log(report(verdict, known.size > 0));
-  return 0;
+  return verdict.seal === "sealed" ? EXIT.sealed : EXIT.unsealed;
 }
 
-function report({ session, states }: TranscriptVerdict & { ok: true }, areKeysKnown: boolean): string {
+function report({ session, states, seal }: TranscriptVerdict & { ok: true }, areKeysKnown: boolean): string {
   const { sessionId, parties, messageCount, lastHash, state } = session;
+  const isSealed = seal === "sealed";
   return [
-    `verified: session ${sessionId}, ${messageCount} messages, ${stateName(state)}`,
+    isSealed
+      ? `verified: session ${sessionId}, ${messageCount} messages, ${stateName(state)}, sealed`
+      : `unsealed: session ${sessionId}, ${messageCount} messages, ${stateName(state)}: the messages follow from each other, but later ones may have been cut off and times changed`,
     `states: ${states.map(stateName).join(" ")}`,
     ...parties.map(({ agentId, key }) => `party: ${agentId} ${key}`),
     `newest: ${lastHash}`,
-    ...(areKeysKnown ? [] : ["the keys are the transcript's own: compare them, or give yours with --keys"]),
+    ...(areKeysKnown || isSealed
+      ? []
+      : ["the keys are the transcript's own: compare them, or give yours with --keys"]),
   ].join("\n");
 }
+
+interface Trusted {
+  readonly trust: string;
+  readonly sealKeys: readonly string[];
+  readonly logKeys: readonly string[];
+}
+
+/** @throws SettingsError for a file or keys that are none, and for one kind of key without the other */
+async function platformKeys({ trust, sealKeys, logKeys }: Trusted): Promise<PlatformKeys | undefined> {
+  if (trust !== "") {
+    if (sealKeys.length + logKeys.length > 0) {
+      throw new SettingsError("give --trust, or --seal-keys and --log-keys, not both");
+    }
+    const read = readTranscriptKeys(await bytesOf(trust, MAX_TRUST_BYTES));
+    if (!read.ok) throw new SettingsError(`${trust} does not hold the platform's keys: ${read.detail}`);
+    return read.keys;
+  }
+  if (sealKeys.length === 0 && logKeys.length === 0) return undefined;
+  if (sealKeys.length === 0 || logKeys.length === 0) {
+    throw new SettingsError("--seal-keys and --log-keys are needed together");
+  }
+  for (const key of [...sealKeys, ...logKeys]) {
+    if (!KEY.test(key)) throw new SettingsError(`${key} is no key of 43 characters of base64url`);
+  }
+  return { sealKeys, logKeys };
+}
+
+const KEY = /^[A-Za-z0-9_-]{43}$/;
+/** The longest file of keys that is read, in bytes. */
+const MAX_TRUST_BYTES = 65_536;
 
 /** @throws SettingsError for what is no AGENT=KEY */
 function entry(text: string): [agentId: string, key: string] {
@@ -74,15 +147,13 @@ function entry(text: string): [agentId: string, key: string] {
 }
 
 /** @throws SettingsError for a file that cannot be read, or is too long */
-async function bytesOf(file: string): Promise<Uint8Array> {
+async function bytesOf(file: string, maxBytes: number): Promise<Uint8Array> {
   const handle = await open(file).catch((cause: unknown) => {
     throw new SettingsError(`cannot read ${file}: ${(cause as Error).message}`, { cause });
   });
   try {
     const { size } = await handle.stat();
-    if (size > MAX_TRANSCRIPT_BYTES) {
-      throw new SettingsError(`${file} is longer than ${MAX_TRANSCRIPT_BYTES} bytes`);
-    }
+    if (size > maxBytes) throw new SettingsError(`${file} is longer than ${maxBytes} bytes`);
     return await handle.readFile();
   } finally {
     await handle.close();

@@ -5,7 +5,11 @@ import { DisputeSchema } from "@depute/contracts/asp/v0/dispute_pb";
 import { type Envelope, EnvelopeSchema, Performative } from "@depute/contracts/asp/v0/envelope_pb";
 import { EvidenceSchema } from "@depute/contracts/asp/v0/evidence_pb";
 import { SessionSchema } from "@depute/contracts/asp/v0/session_pb";
-import { TranscriptEntrySchema, TranscriptSchema } from "@depute/contracts/asp/v0/transcript_pb";
+import {
+  TranscriptEntrySchema,
+  TranscriptKeysSchema,
+  TranscriptSchema,
+} from "@depute/contracts/asp/v0/transcript_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import {
   type HttpRequest,
@@ -137,6 +141,13 @@ export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
       GET: async ({ parameters: { id: sessionId = "" }, call }) => {
         const { disputes } = await sessions.listDisputes({ sessionId }, call.asCaller);
         return ok({ disputes: disputes.map((dispute) => encode(DisputeSchema, dispute)) });
+      },
+    },
+    // Published to everybody: whoever has a transcript checks its seal by them.
+    "/v1/asp/keys": {
+      GET: async ({ call }) => {
+        const { keys } = await sessions.getTranscriptKeys({}, call.aside);
+        return ok(encode(TranscriptKeysSchema, present(keys)));
       },
     },
     "/v1/asp/evidence": {

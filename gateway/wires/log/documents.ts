@@ -15,6 +15,7 @@ const KINDS: Partial<Record<LogEntryKind, string>> = {
   [LogEntryKind.ATTESTATION]: "attestation",
   [LogEntryKind.VERIFICATION_RESULT]: "verification_result",
   [LogEntryKind.REVOCATION]: "revocation",
+  [LogEntryKind.SESSION_HEAD]: "session_head",
 };
 
 export function headDocument(head: LogHead | undefined) {

@@ -34,7 +34,9 @@ export {
 export {
   MAX_TRANSCRIPT_BYTES,
   type ReadTranscript,
+  type ReadTranscriptKeys,
   readTranscript,
+  readTranscriptKeys,
   stateName,
 } from "./read-transcript.ts";
 export {
@@ -65,6 +67,7 @@ export { advance, nextDeadlineMs } from "./time.ts";
 export {
   type Entry,
   exportTranscript,
+  type SealStatus,
   TRANSCRIPT_FORMAT,
   type TranscriptFault,
   type TranscriptVerdict,
@@ -72,4 +75,13 @@ export {
   verifySteps,
   verifyTranscript,
 } from "./transcript.ts";
+export {
+  entryHash,
+  hashText,
+  type PlatformKeys,
+  SEAL_TAG,
+  sealTranscript,
+  sessionHead,
+  signatureText,
+} from "./transcript-seal.ts";
 export { viewOf } from "./view.ts";

@@ -2,13 +2,21 @@ import { create } from "@bufbuild/protobuf";
 import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
 import type { SessionState } from "@depute/contracts/asp/v0/session_pb";
 import { type Transcript, TranscriptSchema } from "@depute/contracts/asp/v0/transcript_pb";
-import { formatTime, parseTime } from "@depute/core";
+import { CanonicalError, formatTime, parseTime } from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
+import { WireEncodeError } from "@depute/wire";
 import { append } from "./append.ts";
 import type { AgentFacts } from "./context.ts";
 import type { RefusalCode } from "./refusal.ts";
 import { idleSession, type Session } from "./session.ts";
 import { advance } from "./time.ts";
+import {
+  entryHash,
+  type PlatformKeys,
+  type SealVerdict,
+  sessionHead,
+  verifySeal,
+} from "./transcript-seal.ts";
 
 export const TRANSCRIPT_FORMAT = "asp-transcript/0.1";
 
@@ -18,7 +26,7 @@ export interface Entry {
   readonly receiveMs: number;
 }
 
-/** The transcript of a session, at a time. */
+/** The transcript of a session, at a time, without a seal. */
 export function exportTranscript(session: Session, entries: readonly Entry[], nowMs: number): Transcript {
   const current = advance(session, nowMs);
   return create(TranscriptSchema, {
@@ -53,7 +61,14 @@ export type TranscriptFault =
   /** A key is not the one that the verifier knows. */
   | "untrusted_key"
   /** The messages lead to another state, or another newest message, than the transcript says. */
-  | "wrong_outcome";
+  | "wrong_outcome"
+  /** The seal is not this transcript's: something was changed after the export. */
+  | "wrong_seal"
+  /** The seal, or the log that it rests on, is by a key that is not the platform's. */
+  | "unknown_seal_key";
+
+/** What a seal proves. unchecked: there is one, but the verifier knows no keys of the platform. */
+export type SealStatus = "unsealed" | "unchecked" | "sealed";
 
 export type TranscriptVerdict =
   | {
@@ -62,6 +77,8 @@ export type TranscriptVerdict =
       readonly session: Session;
       /** The state after each message. */
       readonly states: readonly SessionState[];
+      /** Only a sealed transcript is known to be whole: messages could be missing at the end of another. */
+      readonly seal: SealStatus;
     }
   | {
       readonly ok: false;
@@ -80,6 +97,8 @@ export interface VerifyOptions {
    * the keys in it are the agents' own is to be known from elsewhere.
    */
   readonly keyOf?: (agentId: string) => string | undefined;
+  /** The platform's keys as the verifier knows them. Without them a seal is not checked. */
+  readonly platform?: PlatformKeys;
   readonly strictIds?: boolean;
 }
 
@@ -99,7 +118,7 @@ export function verifyTranscript(transcript: Transcript, options: VerifyOptions)
 /** The same in steps, one a message, for who has other things to do meanwhile. */
 export function* verifySteps(
   transcript: Transcript,
-  { engine, keyOf, strictIds }: VerifyOptions,
+  { engine, keyOf, platform, strictIds }: VerifyOptions,
 ): Generator<void, TranscriptVerdict, void> {
   const firstMs = parseTime(transcript.messages[0]?.receivedAt ?? transcript.exportedAt) ?? 0;
   let session = idleSession(transcript.sessionId, firstMs);
@@ -127,8 +146,10 @@ export function* verifySteps(
   }
   const seen = new Set<string>();
   const states: SessionState[] = [];
+  const hashes: string[] = [];
   let beforeMs = firstMs;
-  for (const [index, { envelope, ordinal, receivedAt }] of transcript.messages.entries()) {
+  for (const [index, entry] of transcript.messages.entries()) {
+    const { envelope, ordinal, receivedAt } = entry;
     const nowMs = parseTime(receivedAt);
     if (envelope === undefined || ordinal !== index + 1 || nowMs === undefined || nowMs < beforeMs) {
       return fault("malformed_transcript", "ordinals and times count up from message to message", index + 1);
@@ -145,6 +166,7 @@ export function* verifySteps(
     if (!result.ok) return fault(result.refusal.code, result.refusal.detail, ordinal);
     seen.add(envelope.messageId);
     states.push(session.state);
+    if (transcript.seal !== undefined && platform !== undefined) hashes.push(entryHash(engine, entry));
     yield;
   }
   const exportMs = parseTime(transcript.exportedAt);
@@ -158,5 +180,22 @@ export function* verifySteps(
   if (session.lastHash !== transcript.lastHash || session.state !== transcript.state) {
     return fault("wrong_outcome", "the messages lead elsewhere than the transcript says");
   }
-  return { ok: true, session, states };
+  const { seal } = transcript;
+  if (seal === undefined) return { ok: true, session, states, seal: "unsealed" };
+  if (platform === undefined) return { ok: true, session, states, seal: "unchecked" };
+  const sealed = sealVerdict(() =>
+    verifySeal(engine, transcript, seal, sessionHead(engine, transcript, hashes), platform),
+  );
+  if (!sealed.ok) return fault(sealed.code, sealed.detail);
+  return { ok: true, session, states, seal: "sealed" };
+}
+
+/** Participants that have no JSON form were never sealed. */
+function sealVerdict(verify: () => SealVerdict): SealVerdict {
+  try {
+    return verify();
+  } catch (thrown) {
+    if (!(thrown instanceof CanonicalError || thrown instanceof WireEncodeError)) throw thrown;
+    return { ok: false, code: "wrong_seal", detail: "the transcript has no JSON form" };
+  }
 }

@@ -109,10 +109,14 @@ export class Stage {
   readonly #ids = new Set<string>();
   #count = 0;
 
-  constructor(cast: readonly Actor[] = CAST, engine: CryptoEngine = portableEngine) {
+  constructor(
+    cast: readonly Actor[] = CAST,
+    engine: CryptoEngine = portableEngine,
+    sessionId: string = SESSION_ID,
+  ) {
     this.engine = engine;
     this.actors = new Map(cast.map((one) => [one.agentId, one]));
-    this.session = idleSession(SESSION_ID, this.nowMs);
+    this.session = idleSession(sessionId, this.nowMs);
   }
 
   pass(ms: number): void {
@@ -132,6 +136,7 @@ export class Stage {
         sequenceNumber: partyOf(this.session, sender.agentId)?.nextSequence ?? 0,
         timestamp: formatTime(this.nowMs),
         previousHash: this.session.lastHash,
+        sessionId: this.session.sessionId,
         ...(recipient === undefined ? {} : { recipient }),
         ...(constraints === undefined ? {} : { constraints }),
         ...wrong,

@@ -2,3 +2,4 @@
 export * from "./log-entry.ts";
 export * from "./log-head.ts";
 export * from "./merkle.ts";
+export * from "./session-head.ts";

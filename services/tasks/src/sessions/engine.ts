@@ -205,6 +205,7 @@ export class SessionEngine {
     });
   }
 
+  /** The transcript now, without its seal. */
   async transcript({ sessionId }: Session): Promise<Transcript> {
     return this.store.read(async (tx) => {
       const session = await readSession(tx, sessionId);

@@ -13,6 +13,7 @@ import { OutcomeReporter } from "./outcomes.ts";
 import { MessageRates, readRates } from "./rates.ts";
 import { sessionService } from "./service.ts";
 import { SessionTimekeeper } from "./timekeeper.ts";
+import { openSealKey, Transcripts } from "./transcripts.ts";
 
 export { SessionService };
 
@@ -43,7 +44,7 @@ export async function openSessions(
   { pollMs, strictIds, messageRates }: SessionsSettings,
   tasks: TasksContext,
 ): Promise<Sessions> {
-  const { log, clock, timers, bus, authority, stopping } = deps;
+  const { log, clock, timers, bus, authority, stopping, dataDir } = deps;
   const rates = new MessageRates(readRates(messageRates), clock);
   const store = await openStore({
     ...deps.storeAt("sessions"),
@@ -61,11 +62,17 @@ export async function openSessions(
   engine.onWork(() => work.wake());
   work.start();
   const callers = new Callers({ authority, engine });
+  const transcripts = new Transcripts({
+    engine,
+    verifier: deps.connect("verifier"),
+    keypair: openSealKey(dataDir),
+  });
   const service = sessionService({
     engine,
     agents,
     callers,
     rates,
+    transcripts,
     tasks,
     clock,
     timers,

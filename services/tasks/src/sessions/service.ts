@@ -1,21 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import {
-  isTerminal,
-  objectOf,
-  recipientOf,
-  type Session,
-  type TranscriptVerdict,
-  verifySteps,
-  viewOf,
-} from "@depute/asp";
+import { isTerminal, objectOf, recipientOf, type Session, type TranscriptVerdict, viewOf } from "@depute/asp";
 import { type Envelope, Performative } from "@depute/contracts/asp/v0/envelope_pb";
+import { type TranscriptEntry, TranscriptEntrySchema } from "@depute/contracts/asp/v0/transcript_pb";
 import {
-  type Transcript,
-  type TranscriptEntry,
-  TranscriptEntrySchema,
-} from "@depute/contracts/asp/v0/transcript_pb";
-import type { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
+  type SessionService,
+  TranscriptSealStatus,
+} from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import {
   type Clock,
   DeputeError,
@@ -27,7 +18,6 @@ import {
   pageSize,
   type Timers,
 } from "@depute/core";
-import { nativeEngine } from "@depute/dct/native";
 import { follow, type Identity, linkSignals, mayActFor, ownOptions } from "@depute/service";
 import { requireAllowed } from "../delegation-policy.ts";
 import type { TasksContext } from "../handlers/context.ts";
@@ -41,6 +31,7 @@ import type { KnownSession } from "./known.ts";
 import type { MessageRates } from "./rates.ts";
 import { delegationNotFound, sessionNotFound } from "./refusals.ts";
 import { findMessage, listSessions, type MessageRow, readMessages } from "./rows.ts";
+import type { Transcripts } from "./transcripts.ts";
 import { watchWork } from "./watch-work.ts";
 
 export interface SessionsContext {
@@ -48,6 +39,7 @@ export interface SessionsContext {
   readonly agents: Agents;
   readonly callers: Callers;
   readonly rates: MessageRates;
+  readonly transcripts: Transcripts;
   /** The task engine: delegated work is a task. */
   readonly tasks: TasksContext;
   readonly clock: Clock;
@@ -64,7 +56,7 @@ const WATCH_BATCH = 32;
 
 /** What agents in sessions call. */
 export function sessionService(sessions: SessionsContext): ServiceImpl<typeof SessionService> {
-  const { engine, agents, callers, rates, tasks, clock } = sessions;
+  const { engine, agents, callers, rates, transcripts, tasks, clock } = sessions;
 
   /** Agents as who may call for themselves, whoever sees them. */
   const themselves = (context: HandlerContext, uri: string) => async (): Promise<Candidate[]> => {
@@ -193,7 +185,7 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
 
     async exportTranscript({ sessionId }, context) {
       const { session } = await seen(sessionId, context);
-      return { transcript: await engine.transcript(session) };
+      return { transcript: await transcripts.export(session, ownOptions(context, clock)) };
     },
 
     async *watchDelegation({ sessionId, delegationId, afterSequence }, context) {
@@ -223,11 +215,18 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
 
     async verifyTranscript({ transcript }, context) {
       await callers.identify(context, async () => []);
-      const verdict = await verified(required(transcript, "transcript"));
+      const options = ownOptions(context, clock);
+      const verdict = await transcripts.verify(required(transcript, "transcript"), options);
       const { state } = verdict.session;
-      if (verdict.ok) return { valid: true, state };
+      const seal = sealStatus(verdict);
+      if (verdict.ok) return { valid: true, state, seal };
       const { code, detail, ordinal } = verdict;
-      return { valid: false, state, code, detail, ordinal };
+      return { valid: false, state, code, detail, ordinal, seal };
+    },
+
+    async getTranscriptKeys(_request, context) {
+      await callers.identify(context, async () => []);
+      return { keys: await transcripts.keys(ownOptions(context, clock)) };
     },
   };
 }
@@ -291,16 +290,11 @@ const LEAVING: ReadonlySet<Performative | undefined> = new Set([
   Performative.CLOSE,
 ]);
 
-/** Messages that are verified before others' calls have their turn. */
-const VERIFY_BATCH = 50;
-
-async function verified(transcript: Transcript): Promise<TranscriptVerdict> {
-  const steps = verifySteps(transcript, { engine: nativeEngine });
-  for (let count = 1; ; count++) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-    if (count % VERIFY_BATCH === 0) await new Promise<void>((resolve) => setImmediate(resolve));
-  }
+/** What a verdict says of the seal; a fault in the messages leaves it open. */
+function sealStatus(verdict: TranscriptVerdict): TranscriptSealStatus {
+  const { UNSPECIFIED, UNSEALED, SEALED, WRONG } = TranscriptSealStatus;
+  if (verdict.ok) return verdict.seal === "sealed" ? SEALED : UNSEALED;
+  return verdict.code === "wrong_seal" || verdict.code === "unknown_seal_key" ? WRONG : UNSPECIFIED;
 }
 
 function requireSpeaker(identity: Identity, principal: string | undefined, agentId: string): void {

@@ -1,5 +1,6 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
+  type AppendSessionHeadRequest,
   type GetConsistencyProofRequest,
   type GetInclusionProofRequest,
   type GetLogHeadRequest,
@@ -8,7 +9,7 @@ import {
   type LogService,
 } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import { DeputeError, ErrorReason, encodeBase64Url, invalid, pageSize, toTimestamp } from "@depute/core";
-import { logEntryBytes } from "@depute/dct/transparency";
+import { logEntryBytes, sessionHeadBytes } from "@depute/dct/transparency";
 import type { ReadTx } from "@depute/store";
 import { attestationNotFound } from "../attestations.ts";
 import { getLogIndex } from "../store/attestations.ts";
@@ -20,10 +21,11 @@ const KINDS: Record<LogRow["kind"], LogEntryKind> = {
   attestation: LogEntryKind.ATTESTATION,
   verification_result: LogEntryKind.VERIFICATION_RESULT,
   revocation: LogEntryKind.REVOCATION,
+  session_head: LogEntryKind.SESSION_HEAD,
 };
 
 /** LogService. */
-export function logService({ store, log, authority }: Verifier): ServiceImpl<typeof LogService> {
+export function logService({ store, log, authority, engine }: Verifier): ServiceImpl<typeof LogService> {
   return {
     async getLogHead(_request: GetLogHeadRequest, context: HandlerContext) {
       await authority.identify(context);
@@ -58,6 +60,25 @@ export function logService({ store, log, authority }: Verifier): ServiceImpl<typ
       return store.read(async (tx) => {
         const rows = await listLogRows(tx, Number(request.firstIndex), pageSize(request.pageSize));
         return { entries: rows.map(entryMessage), treeSize: BigInt((await readLogState(tx)).size) };
+      });
+    },
+
+    async appendSessionHead({ sessionId, length, lastHash, recordHash }: AppendSessionHeadRequest, context) {
+      const identity = await authority.identify(context);
+      if (!identity.local) {
+        throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the platform itself logs sessions");
+      }
+      const canonical = sessionHeadBytes({ sessionId, length, lastHash, recordHash });
+      const digest = engine.sha256(canonical);
+      const known = await store.read((tx) => findLogRow(tx, digest, "session_head"));
+      if (known === undefined) {
+        await store.write((tx) => log.append(tx, "session_head", Buffer.from(canonical).toString()));
+      }
+      return store.read(async (tx) => {
+        const row = known ?? (await rowOf(tx, { case: "digest", value: digest }));
+        const signed = await log.head(tx);
+        const hashes = await log.inclusion(tx, row.index, signed.head.treeSize);
+        return { entry: entryMessage(row), hashes, head: headMessage(signed) };
       });
     },
   };

@@ -23,6 +23,7 @@ import { defineService, fromConnectError } from "@depute/service";
 import { as, startTestHost, type TestHost } from "@depute/service/testing";
 import { decode } from "@depute/wire";
 import { tasks } from "../../index.ts";
+import { FakeLog } from "./fake-log.ts";
 
 type Card = MessageInitShape<typeof AgentCardSchema>;
 
@@ -56,9 +57,10 @@ export interface Sent {
   readonly proof?: string;
 }
 
-/** The tasks service with sessions, a registry that knows the three, and nothing else. */
+/** The tasks service with sessions, a registry that knows the people, and a log. */
 export class Stage {
   readonly clock = new ManualClock(Date.parse("2026-03-07T15:00:00.000Z"));
+  readonly log = new FakeLog(this.clock);
   /** From whom an agent is hidden. */
   readonly hidden: { agent: string; from: string }[] = [];
   /** Agents whose manifests let them delegate to none of the others, by their URIs. */
@@ -71,7 +73,7 @@ export class Stage {
     // Tests say more in a minute than anybody would.
     const rates = settings.includes("--asp-message-rates") ? [] : ["--asp-message-rates", FAST];
     const args = [...rates, ...settings];
-    const fakes = [this.#registry(), nothing("tokens"), nothing("verifier")];
+    const fakes = [this.#registry(), nothing("tokens"), this.log.module()];
     const principals = PEOPLE.map(({ key }) => key);
     this.#host = await startTestHost({ module: tasks, args, fakes, clock: this.clock, principals });
     return this;
@@ -229,7 +231,7 @@ export async function refusalCode(
   );
 }
 
-function nothing(name: "tokens" | "verifier") {
+function nothing(name: "tokens") {
   return defineService({
     name,
     settings: {},

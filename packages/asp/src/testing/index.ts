@@ -1,0 +1,2 @@
+export { documentOf, SealingPlatform } from "./log.ts";
+export { played } from "./played.ts";
