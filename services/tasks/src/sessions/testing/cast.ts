@@ -177,17 +177,15 @@ export class Stage {
       start: async () => ({
         routes: (router) => {
           router.service(PolicyService, {
-            checkDelegation: () => ({ allowed: false, decision: PolicyDecision.NOT_ALLOWED }),
+            checkDelegation: ({ fromPrincipal }) => {
+              const own = PEOPLE.filter(({ key }) => key === fromPrincipal);
+              const bound = own.find(({ uri }) => this.restricted.has(uri));
+              if (bound === undefined) return { allowed: true, decision: PolicyDecision.NOT_BOUND };
+              const agentId = bound.uri.slice(bound.uri.lastIndexOf("/") + 1);
+              return { allowed: false, decision: PolicyDecision.NOT_ALLOWED, agentId };
+            },
           });
           router.service(AgentService, {
-            listAgents: ({ principal }) => ({
-              agents: PEOPLE.filter(({ key }) => key === principal).map(({ uri }) => {
-                const id = uri.slice(uri.lastIndexOf("/") + 1);
-                return this.restricted.has(uri)
-                  ? { id, manifest: { id, allowedAgents: ["nobody"] } }
-                  : { id };
-              }),
-            }),
             getAgent: ({ id, viewer }) => {
               const found = PEOPLE.find(({ uri }) => uri.endsWith(`/${id}`));
               const isHidden = this.hidden.some((pair) => pair.agent === id && pair.from === viewer);
