@@ -31,19 +31,36 @@ export interface DeputeErrorOptions {
   cause?: unknown;
 }
 
-/** A refusal: the one way in which code says no. Its message is shown to the caller, so it holds no secret. */
+/** Violations that one refusal names; its metadata `more_violations` counts the others. */
+export const MAX_VIOLATIONS = 20;
+
+/** Characters of a refusal's message. */
+const MAX_MESSAGE_CHARS = 1000;
+
+/**
+ * A refusal: the one way in which code says no. Its message is shown to the caller, so it holds no secret. Of many violations
+ * it keeps the first ones, and says how many more there are.
+ */
 export class DeputeError extends Error {
   readonly reason: ErrorReason;
   readonly metadata: Record<string, string>;
   readonly violations: FieldViolation[];
 
   constructor(reason: ErrorReason, message: string, options: DeputeErrorOptions = {}) {
-    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    const { metadata = {}, violations = [] } = options;
+    const more = violations.length - MAX_VIOLATIONS;
+    super(shortened(message, more), "cause" in options ? { cause: options.cause } : undefined);
     this.name = "DeputeError";
     this.reason = reason;
-    this.metadata = options.metadata ?? {};
-    this.violations = options.violations ?? [];
+    this.metadata = more > 0 ? { ...metadata, more_violations: String(more) } : metadata;
+    this.violations = more > 0 ? violations.slice(0, MAX_VIOLATIONS) : violations;
   }
+}
+
+function shortened(message: string, moreViolations: number): string {
+  const isShort = message.length <= MAX_MESSAGE_CHARS;
+  const text = isShort ? message : `${message.slice(0, MAX_MESSAGE_CHARS).toWellFormed()}…`;
+  return moreViolations > 0 ? `${text} (and ${moreViolations} more violations)` : text;
 }
 
 interface ReasonEntry {

@@ -12,21 +12,24 @@ import {
   reasonNamed,
   statusOf,
 } from "@depute/core";
+import { type FittedError, fitError } from "./fit-error.ts";
 
-/** A refusal as it travels: the reason's status, google.rpc.ErrorInfo and, for faulty fields, google.rpc.BadRequest. */
+/** A refusal as it travels, cut so that every client can read it: the reason's status, google.rpc.ErrorInfo and, for faulty fields, google.rpc.BadRequest. */
 export function toWire(error: DeputeError): ConnectError {
   const code = statusOf(error.reason) as number as Code;
-  return new ConnectError(error.message, code, undefined, detailsOf(error) as never, error);
+  const fitted = fitError(error);
+  return new ConnectError(fitted.message, code, undefined, detailsOf(error.reason, fitted) as never, error);
 }
 
 /** The same within a message: for calls that do several things, of which some may be refused. */
 export function toStatus(error: DeputeError): Status {
-  const { reason, message } = error;
-  const details = detailsOf(error).map(({ desc, value }) => anyPack(desc, create(desc, value)));
-  return create(StatusSchema, { code: statusOf(reason), message, details });
+  const { reason } = error;
+  const fitted = fitError(error);
+  const details = detailsOf(reason, fitted).map(({ desc, value }) => anyPack(desc, create(desc, value)));
+  return create(StatusSchema, { code: statusOf(reason), message: fitted.message, details });
 }
 
-function detailsOf({ reason, metadata, violations }: DeputeError): Detail[] {
+function detailsOf(reason: ErrorReason, { metadata, violations }: FittedError): Detail[] {
   const info = { reason: reasonName(reason), domain: ERROR_DOMAIN, metadata };
   if (violations.length === 0) return [{ desc: ErrorInfoSchema, value: info }];
   const fieldViolations = violations.map(({ field, description, reason: rule = "" }) => ({

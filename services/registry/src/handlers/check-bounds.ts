@@ -9,9 +9,6 @@ import { isBoundsChange } from "../rules/bounds-change.ts";
 import { baseOf } from "../rules/registration.ts";
 import { otherManifests } from "../store/bound-agents.ts";
 
-/** Widenings that a refusal names; its metadata has their number. */
-const MAX_NAMED = 100;
-
 /** Whether an operator of bounds calls, and changes nothing else of a known agent. Then it needs no key of the agent. */
 export function isOperatorsChange(
   { boundsOperators }: RegistryContext,
@@ -53,7 +50,7 @@ function widened(agent: string, found: readonly Widening[]): DeputeError {
     "the change widens what bounds the agent; only a principal of DEPUTE_BOUNDS_OPERATORS may do that",
     {
       metadata: { agent, widenings: String(found.length) },
-      violations: found.slice(0, MAX_NAMED).map(({ path, before, after }) => ({
+      violations: found.map(({ path, before, after }) => ({
         field: path,
         description: `was ${before}, would be ${after}`,
         reason: "agent.bounds.widened",
