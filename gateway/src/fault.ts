@@ -1,5 +1,5 @@
 import type { JsonValue } from "@bufbuild/protobuf";
-import { DeputeError, ErrorReason, reasonName } from "@depute/core";
+import { DeputeError, ErrorReason, isObject, reasonName } from "@depute/core";
 import { fromConnectError } from "@depute/service";
 import { type ErrorTable, rowOf } from "./error-table.ts";
 import { JSON_RPC } from "./own-codes.ts";
@@ -67,6 +67,21 @@ function faultsOf({ message, violations }: DeputeError): string {
   return violations
     .map(({ field, description }) => (field === "" ? description : `${field}: ${description}`))
     .join("; ");
+}
+
+/** The same refusal with more metadata, which its data has as members where it has data of its own. */
+export function withMetadata(
+  thrown: unknown,
+  more: Readonly<Record<string, string>>,
+): WireFault | DeputeError {
+  const { reason, message, metadata, violations } = refusalIn(thrown);
+  const refusal = new DeputeError(reason, message, {
+    metadata: { ...metadata, ...more },
+    violations,
+    cause: thrown,
+  });
+  if (!(thrown instanceof WireFault) || !isObject(thrown.data)) return refusal;
+  return new WireFault(refusal, { ...thrown.data, ...more } as JsonValue);
 }
 
 /**

@@ -39,7 +39,8 @@ test("clear-text HTTP/2 has the same answers", async () => {
 });
 
 test("and the same streams, however large", async () => {
-  const params = { task: { id: "t", desc: "x", timeout_ms: 10_000 } };
+  const budget = { max_tokens: 1_000_000, detail_level: "full" };
+  const params = { task: { id: "t", desc: "x", timeout_ms: 10_000, budget } };
   const answer = await post("/nekte/worker", JSON.stringify(call("nekte.delegate", params)));
   expect(answer).toMatchObject({ status: 200, type: "text/event-stream" });
   const events = answer.text.split("\n\n").map((frame) => frame.split("\n")[1]);

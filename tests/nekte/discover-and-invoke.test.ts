@@ -68,7 +68,7 @@ describe("nekte.invoke", () => {
     expect(answer).toEqual({
       out: { label: "mixed", score: 0.62 },
       resolved_level: "compact",
-      meta: { ms: expect.any(Number), tokens_used: 8 },
+      meta: { ms: expect.any(Number), tokens_used: 8, task_id: expect.any(String) },
     });
   });
 

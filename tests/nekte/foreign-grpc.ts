@@ -41,18 +41,32 @@ export class PublishedGrpc {
     const folder = mkdtempSync(join(tmpdir(), "depute-proto-"));
     const file = join(folder, "nekte.proto");
     writeFileSync(file, PUBLISHED_PROTO);
-    const loaded = loadPackageDefinition(loadSync(file, { keepCase: true, longs: Number })) as Json;
+    const loaded = loadPackageDefinition(
+      loadSync(file, { keepCase: true, longs: Number, oneofs: true }),
+    ) as Json;
     rmSync(folder, { recursive: true });
     const options = authority === undefined ? {} : { "grpc.default_authority": authority };
     this.#client = new loaded.nekte.v1.Nekte(new URL(url).host, credentials.createInsecure(), options);
   }
 
-  /** @throws GrpcRefusal */
-  call(name: string, request: object, headers: Record<string, string> = {}): Promise<Json> {
+  /**
+   * @param left cancels the call
+   * @throws GrpcRefusal
+   */
+  call(
+    name: string,
+    request: object,
+    headers: Record<string, string> = {},
+    left?: AbortSignal,
+  ): Promise<Json> {
     return new Promise((resolve, reject) => {
-      this.#method(name)(request, metadataOf(headers), (error: ServiceError | null, answer: Json) =>
-        error === null ? resolve(answer) : reject(new GrpcRefusal(error)),
+      const call = this.#method(name)(
+        request,
+        metadataOf(headers),
+        (error: ServiceError | null, answer: Json) =>
+          error === null ? resolve(answer) : reject(new GrpcRefusal(error)),
       );
+      left?.addEventListener("abort", () => call.cancel(), { once: true });
     });
   }
 

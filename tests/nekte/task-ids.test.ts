@@ -93,7 +93,9 @@ test("a context that has expired is -32004 in every call", async () => {
   const context = { ...envelope, data: null, compression: "reference" };
   const params = { task: { ...DELEGATION.task, id: "too-late" }, context };
   expect(await ask("/nekte/first", "nekte.delegate", params)).toMatchObject({ code: -32004 });
-  await expect(grpc.call("Context", { action: "request", envelope: { id: "brief" } })).rejects.toMatchObject({
+  await expect(
+    grpc.call("Context", { action: "request", envelope: { id: "brief", permissions: {}, ttl_s: 1 } }),
+  ).rejects.toMatchObject({
     nekteCode: "-32004",
   });
 });

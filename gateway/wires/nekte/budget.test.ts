@@ -1,12 +1,12 @@
 import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
-import { TaskOutputSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { TaskOutputSchema, TaskUsageSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { TokenBudgetSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DETAIL_LEVELS, type DetailLevel, estimateTokens } from "@depute/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { WireFault } from "../../src/fault.ts";
-import { fittingLevels, resolveLevel } from "./budget.ts";
+import { fittingLevels, fittingPartial, resolveLevel, tokensUsed } from "./budget.ts";
 
 function output(full: JsonValue, compact?: JsonValue, minimal?: string) {
   return create(TaskOutputSchema, {
@@ -116,3 +116,30 @@ function thrownBy(run: () => unknown): WireFault {
   }
   throw new Error("nothing was refused");
 }
+
+describe("fittingPartial", () => {
+  // 10 tokens.
+  test.each([
+    ["fits as it is", "compact", 10, "compact", "compact"],
+    ["is told as the lower level asked for", "full", 10, "minimal", "minimal"],
+    ["keeps a level below the one asked for", "minimal", 10, "full", "minimal"],
+    ["of no known level is compact", "", 10, "full", "compact"],
+    ["is left out where it does not fit", "minimal", 9, "minimal", undefined],
+  ] as const)("%s", (_, given, tokens, asked, level) => {
+    const expected = level === undefined ? undefined : { level, out: FULL, tokens: 10 };
+    expect(fittingPartial(FULL, given, budget(tokens, asked))).toEqual(expected);
+  });
+
+  test("without a budget has to fit 500 tokens", () => {
+    expect(fittingPartial("x".repeat(2000), "full", undefined)?.level).toBe("compact");
+    expect(fittingPartial("x".repeat(2001), "full", undefined)).toBeUndefined();
+  });
+});
+
+test.each([
+  ["the worker's count", { tokensUsed: 812 }, 812],
+  ["the estimate where it gives none", undefined, 7],
+  ["the estimate where it counted something else", { tokensUsed: 0, costMicrocents: 5n }, 7],
+])("tokens used are %s", (_, usage, expected) => {
+  expect(tokensUsed(usage && create(TaskUsageSchema, usage), 7)).toBe(expected);
+});

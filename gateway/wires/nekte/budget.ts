@@ -1,6 +1,6 @@
 import { type JsonValue, toJson } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
-import type { TaskOutput } from "@depute/contracts/depute/tasks/v1/task_pb";
+import type { TaskOutput, TaskUsage } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TokenBudget } from "@depute/contracts/nekte/v1/nekte_pb";
 import {
   DEFAULT_RESULT_BUDGET,
@@ -73,6 +73,37 @@ export function fittingLevels(
     tokens: fullest.tokens,
   };
 }
+
+/**
+ * A preliminary result within a budget: at its own level, or at the one asked for where that is lower, as a result is whose
+ * worker gave no other form. Undefined where it does not fit: there is no shorter form to step down to.
+ *
+ * @param given the level that the worker says the output has; another word counts as `compact`
+ */
+export function fittingPartial(
+  out: JsonValue,
+  given: string,
+  budget: TokenBudget | undefined,
+): Resolved | undefined {
+  const { maxTokens, detailLevel } = budget ?? DEFAULT_RESULT_BUDGET;
+  const tokens = estimateTokens(out);
+  if (tokens > maxTokens) return undefined;
+  const rank = Math.max(rankOf(given), rankOf(detailLevel));
+  return { level: DETAIL_LEVELS[rank] ?? "minimal", out, tokens };
+}
+
+function rankOf(level: string): number {
+  const known = DETAIL_LEVELS.find((each) => each === level) ?? DEFAULT_RESULT_BUDGET.detailLevel;
+  return DETAIL_LEVELS.indexOf(known);
+}
+
+/** The tokens that a result took: the worker's own count where it gives one, else the estimate. (NEKTE 2, `meta`) */
+export function tokensUsed(usage: TaskUsage | undefined, estimated: number): number {
+  const counted = usage?.tokensUsed ?? 0;
+  return Math.min(counted > 0 ? counted : estimated, MAX_INT32);
+}
+
+const MAX_INT32 = 2 ** 31 - 1;
 
 /** The refusal with its numbers as numbers. */
 function withData(refusal: DeputeError): WireFault {

@@ -1,5 +1,5 @@
 import { create, type JsonValue } from "@bufbuild/protobuf";
-import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import type { TaskCompleted, TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import {
   type DelegateEvent,
   DelegateEventSchema,
@@ -11,7 +11,7 @@ import { DeputeError, ErrorReason, fromTimestamp, invalid } from "@depute/core";
 import { encode } from "@depute/wire";
 import { refusalIn } from "../../src/fault.ts";
 import type { SseEvent } from "../../src/sse.ts";
-import { fittingLevels, type LevelledOutput, toPlain } from "./budget.ts";
+import { fittingLevels, fittingPartial, type LevelledOutput, tokensUsed, toPlain } from "./budget.ts";
 import { codeOf, endCode, reasonOfEnd } from "./errors.ts";
 import { type NekteState, stateOf, stateOnceBegun } from "./states.ts";
 
@@ -61,13 +61,12 @@ function tell(event: TaskEvent, view: TaskView): Told | undefined {
     }
     case "partial": {
       const { output, resolvedLevel } = payload.value;
-      return part({
-        case: "partial",
-        value: { output: toBytes(toPlain(output)), resolvedLevel: resolvedLevel || "compact" },
-      });
+      const fitting = fittingPartial(toPlain(output), resolvedLevel, view.budget);
+      if (fitting === undefined) return undefined;
+      return part({ case: "partial", value: { output: toBytes(fitting.out), resolvedLevel: fitting.level } });
     }
     case "completed":
-      return complete(event, payload.value.output, view);
+      return complete(event, payload.value, view);
     case "failed":
     case "rejected":
     case "expired":
@@ -109,7 +108,7 @@ function part(event: Parts): Told {
 }
 
 /** The end of a task with its result, in as much detail as its budget allows. */
-function complete(event: TaskEvent, output: Parameters<typeof fittingLevels>[0], view: TaskView): Told {
+function complete(event: TaskEvent, { output, usage }: TaskCompleted, view: TaskView): Told {
   const { taskId, budget } = view;
   try {
     const levels = fittingLevels(output, budget);
@@ -119,7 +118,7 @@ function complete(event: TaskEvent, output: Parameters<typeof fittingLevels>[0],
         taskId,
         status: "completed",
         output: toMultiLevel(levels),
-        meta: { ms: elapsedMs(event, view.beganMs), tokensUsed: Math.min(levels.tokens, MAX_INT32) },
+        meta: { ms: elapsedMs(event, view.beganMs), tokensUsed: tokensUsed(usage, levels.tokens) },
       },
     });
   } catch (thrown) {

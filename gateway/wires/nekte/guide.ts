@@ -22,7 +22,8 @@ narrow the filter to see others. At /nekte an id that several agents offer is wr
 Invoking
   nekte.invoke {"cap": "sentiment", "h": "a1b2c3d4", "in": {...}, "budget": {"max_tokens": 100, "detail_level": "compact"}}
 Send the hash h that you discovered. If the capability has changed, error -32001 brings its present hash and schema, so
-that you can call again at once. The input is always checked.
+that you can call again at once. The input is always checked. The result's meta has the task_id of the run, for nekte.task.status
+and nekte.verify. Closing the connection cancels the run.
 `;
 
 const TASKS = `Delegating
@@ -57,8 +58,10 @@ cannot carry one; who requests it names in its own scope the capability that it 
 
 const BUDGET = `Budgets
 A result has up to three levels: full, compact, minimal. It is sent at the level that you ask for, or the next lower one
-that fits max_tokens; a token is estimated as four characters. Without a budget it is compact within 500 tokens. If even
-the shortest form is too long, error -32003 says how much is needed.
+that fits max_tokens; a token is estimated as four characters. A partial result that does not fit is not sent. Without
+a budget it is compact within 500 tokens. If even the shortest form is too long, error -32003 says how much is needed: repeat
+the call with a larger budget and the same id. For a delegation that is task.id; for an invocation it is the task_id of the
+error's data.
 `;
 
 const ERRORS = `Errors

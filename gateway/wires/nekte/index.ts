@@ -89,7 +89,7 @@ function endpoint({ methods, epochMs }: NekteOptions, agentId: string): JsonRpcE
       const outcome = await methods.invoke(agentId, readParams(InvokeRequestSchema, params), call);
       if (outcome.kind === "outdated") throw outdated(outcome.schema);
       const { level: resolved_level, out, tokens: tokens_used } = outcome.result;
-      return { out, resolved_level, meta: { ms: outcome.ms, tokens_used } };
+      return { out, resolved_level, meta: { ms: outcome.ms, tokens_used, task_id: outcome.taskId } };
     },
 
     async "nekte.delegate"(params, call) {

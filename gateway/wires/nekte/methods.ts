@@ -19,9 +19,9 @@ import {
 import { DeputeError, ErrorReason, fromTimestamp, invalid, newId, reasonName } from "@depute/core";
 import { fromConnectError, reasonOf } from "@depute/service";
 import type { Clients } from "../../src/clients.ts";
-import { renameFields } from "../../src/fault.ts";
+import { renameFields, withMetadata } from "../../src/fault.ts";
 import type { WireCall } from "../../src/wire-call.ts";
-import { type Resolved, resolveLevel } from "./budget.ts";
+import { type Resolved, resolveLevel, tokensUsed } from "./budget.ts";
 import { answerContext, draftedContext } from "./contexts.ts";
 import { type Discovery, discover } from "./discover.ts";
 import { elapsedMs, type TaskView, toDelegateEvent, toError, viewAfter } from "./events.ts";
@@ -40,7 +40,7 @@ export interface NekteContext {
 
 /** What came of an invocation: its result, or that the caller knows an outdated version. */
 export type Invocation =
-  | { readonly kind: "result"; readonly result: Resolved; readonly ms: number }
+  | { readonly kind: "result"; readonly taskId: string; readonly result: Resolved; readonly ms: number }
   | { readonly kind: "outdated"; readonly schema: CapabilityFull };
 
 /** One event of a delegated task. `sequence` is its place in the task's log; absent for a fault of the stream. */
@@ -66,49 +66,77 @@ export class NekteMethods {
   }
 
   /**
-   * nekte.invoke (NEKTE 2): a task for the capability, whose end is waited for.
+   * nekte.invoke (NEKTE 2): a task for the capability, whose end is waited for. A caller that hangs up cancels it.
    *
-   * @throws DeputeError CAPABILITY_NOT_FOUND, INPUT_SCHEMA_VIOLATION, BUDGET_EXCEEDED, TASK_TIMEOUT, TASK_FAILED, ...
+   * @throws DeputeError CAPABILITY_NOT_FOUND, INPUT_SCHEMA_VIOLATION, BUDGET_EXCEEDED (metadata `task_id`), TASK_TIMEOUT,
+   * TASK_FAILED, TASK_ID_TAKEN, ...
    */
   async invoke(agentId: string, request: InvokeRequest, call: WireCall): Promise<Invocation> {
-    const { clients, invokeTimeoutMs } = this.#context;
-    const { cap, h, budget } = request;
-    const draft = {
-      agentId,
-      capabilityId: cap,
-      capabilityHash: h ?? "",
-      input: readJson(request.input, "/in"),
-      limits: { total: durationFromMs(invokeTimeoutMs) },
-      ...(budget === undefined ? {} : { budget }),
-    };
-    let beganMs = 0;
+    const { cap, taskId = newId() } = request;
     try {
-      for await (const { event } of clients.tasks.delegateTask(
-        { requestId: newId(), draft },
-        call.asCaller,
-      )) {
-        if (event === undefined) continue;
-        if (event.sequence === 1n) beganMs = timeOf(event);
-        const { payload } = event;
-        if (payload.case === "completed") {
-          const result = resolveLevel(payload.value.output, budget);
-          return { kind: "result", result, ms: elapsedMs(event, beganMs) };
-        }
-        const failure = failureOf(event);
-        if (failure !== undefined) throw failure;
-      }
+      return { kind: "result", taskId, ...(await this.#run(agentId, request, taskId, call)) };
     } catch (thrown) {
       if (reasonOf(thrown) !== ErrorReason.VERSION_MISMATCH) {
-        throw renameFields(thrown, { "draft.input": "/in", "draft.capability_id": "/cap" });
+        throw renameFields(thrown, {
+          "draft.input": "/in",
+          "draft.capability_id": "/cap",
+          "draft.external_id": "/task_id",
+        });
       }
-      const { capability } = await clients.discovery.resolveCapability(
+      const { capability } = await this.#context.clients.discovery.resolveCapability(
         { capabilityId: cap, agentId, hash: "" },
         call.aside,
       );
       if (capability === undefined) throw thrown;
       return { kind: "outdated", schema: capability };
     }
-    throw new DeputeError(ErrorReason.SHUTTING_DOWN, "the task goes on, and nobody waits for it any more");
+  }
+
+  /** Runs a capability, or takes up the run that has this id. */
+  async #run(
+    agentId: string,
+    { cap, h, input, budget }: InvokeRequest,
+    externalId: string,
+    call: WireCall,
+  ): Promise<{ result: Resolved; ms: number }> {
+    const { clients, invokeTimeoutMs } = this.#context;
+    const draft = {
+      externalId,
+      agentId,
+      capabilityId: cap,
+      capabilityHash: h ?? "",
+      input: readJson(input, "/in"),
+      limits: { total: durationFromMs(invokeTimeoutMs) },
+      ...(budget === undefined ? {} : { budget }),
+    };
+    const asked = { requestId: newId(), draft, cancelOnDisconnect: true };
+    let beganMs = 0;
+    for await (const { event } of clients.tasks.delegateTask(asked, call.asCaller)) {
+      if (event === undefined) continue;
+      if (event.sequence === 1n) beganMs = timeOf(event);
+      const { payload } = event;
+      try {
+        if (payload.case === "completed") {
+          const { output, usage } = payload.value;
+          const result = resolveLevel(output, budget);
+          return {
+            result: { ...result, tokens: tokensUsed(usage, result.tokens) },
+            ms: elapsedMs(event, beganMs),
+          };
+        }
+      } catch (thrown) {
+        throw withMetadata(thrown, { task_id: externalId });
+      }
+      const failure = failureOf(event);
+      if (failure !== undefined) throw failure;
+    }
+    throw new DeputeError(
+      ErrorReason.SHUTTING_DOWN,
+      "the run goes on: invoke it again under the same task_id",
+      {
+        metadata: { task_id: externalId },
+      },
+    );
   }
 
   /**

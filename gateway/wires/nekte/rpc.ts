@@ -36,11 +36,11 @@ export function nekteService(methods: NekteMethods, clock: Clock): ServiceImpl<t
         const { schema } = outcome;
         return { error: { ...NEKTE.VERSION_MISMATCH, currentHash: schema.h, schema } };
       }
-      const { result, ms } = outcome;
+      const { result, ms, taskId } = outcome;
       return {
         output: toBytes(result.out),
         resolvedLevel: result.level,
-        meta: { ms, tokensUsed: result.tokens },
+        meta: { ms, tokensUsed: result.tokens, taskId },
       };
     },
 

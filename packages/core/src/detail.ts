@@ -52,7 +52,7 @@ export function resolveDetail(
   }
   throw new DeputeError(
     ErrorReason.BUDGET_EXCEEDED,
-    `the shortest form of the result needs ${needed} tokens, and ${budget.maxTokens} are allowed`,
+    `the shortest form of the result needs ${needed} tokens, and the budget allows ${budget.maxTokens}: ask again with a larger one`,
     { metadata: { needed: String(needed), allowed: String(budget.maxTokens), unit: "tokens" } },
   );
 }

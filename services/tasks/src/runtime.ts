@@ -127,6 +127,7 @@ export async function openRuntime(
       dependencies,
       clock,
       timers,
+      log,
       taskWakeUps,
       assignmentWakeUps,
       dispatcher,

@@ -2,7 +2,14 @@ import type { CallOptions, HandlerContext } from "@connectrpc/connect";
 import type { TaskFailure } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { CompleteAssignmentRequest, Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { type Clock, invalid, type Timers } from "@depute/core";
-import { type Authority, type BoundsOperators, type Identity, mayActFor, ownOptions } from "@depute/service";
+import {
+  type Authority,
+  type BoundsOperators,
+  type Identity,
+  type Logger,
+  mayActFor,
+  ownOptions,
+} from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import type { ContextMemory } from "../context-memory.ts";
 import type { Dependencies } from "../dependencies.ts";
@@ -34,6 +41,7 @@ export interface TasksContext {
   readonly dependencies: Dependencies;
   readonly clock: Clock;
   readonly timers: Timers;
+  readonly log: Logger;
   readonly taskWakeUps: WakeUps;
   /** What watchers read. */
   readonly reads: SharedReads;

@@ -43,6 +43,7 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
 
     async *delegateTask(request, context) {
       const { taskId } = await handOver(tasks, request, context);
+      if (request.cancelOnDisconnect) cancelOnDisconnect(tasks, taskId, context);
       const record = await engine.find(taskId);
       if (record === undefined) throw taskNotFound(taskId);
       yield* told(tasks, record, 0n, context);
@@ -141,6 +142,29 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
       return { task: await readWhole(tasks, record.task.id), previousStatus, wasCancelled };
     },
   };
+}
+
+/** Cancels a task when its caller leaves before it has ended. */
+function cancelOnDisconnect(
+  { engine, stopping, log }: TasksContext,
+  taskId: string,
+  context: HandlerContext,
+): void {
+  const { signal } = context;
+  const cancel = () => {
+    if (stopping.aborted) return;
+    const left = create(TaskCancelledSchema, { reason: "the caller hung up" });
+    engine
+      .change(taskId, (before, nowMs) => {
+        if (isTerminal(before.task.status)) return { record: before, events: [] };
+        return advance(before, { payload: { case: "cancelled", value: left }, by: "delegator" }, nowMs);
+      })
+      .catch((err: unknown) =>
+        log.warn({ err, task: taskId }, "a task whose caller hung up was not cancelled"),
+      );
+  };
+  if (signal.aborted) cancel();
+  else signal.addEventListener("abort", cancel, { once: true });
 }
 
 /** A task's events after a cursor, and heartbeats while there are none. */
