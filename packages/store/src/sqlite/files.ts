@@ -52,6 +52,6 @@ export function identityOf(path: string): Identity {
     const { dev, ino } = statSync(path, { bigint: true });
     return { dev, ino };
   } catch (cause) {
-    throw new StoreLostError(`${path} was removed while it was in use: ${(cause as Error).message}`, cause);
+    throw new StoreLostError(`${path} was removed while it was in use`, cause);
   }
 }
