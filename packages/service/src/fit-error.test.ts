@@ -1,6 +1,6 @@
-import { StatusSchema } from "@depute/contracts/google/rpc/status_pb";
 import { toBinary } from "@bufbuild/protobuf";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { StatusSchema } from "@depute/contracts/google/rpc/status_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
