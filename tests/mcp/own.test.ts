@@ -15,6 +15,8 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => platform.stop());
 
+const RIGHT = { namespace: "docs", action: "read", resource: "/a" };
+
 async function use(client: Client, name: string, args: Json = {}): Promise<Json> {
   const result = await client.callTool({ name, arguments: args });
   expect(JSON.parse((result.content as Json)[0].text)).toEqual(result.structuredContent);
@@ -83,6 +85,26 @@ describe.each<Revision>(["2026-07-28", "2025-11-25"])("Depute as an MCP server, 
       token: { token: made.token, format: "delegateos-sjt-v1" },
     });
     expect(inspected).toMatchObject({ delegatee: worker, result: { case: "scope" } });
+  });
+
+  test.each([
+    ["discover", { querry: "count" }, ["/querry"]],
+    [
+      "delegate",
+      { agent: "counter", capability: "count", input: {}, "wait/ms": 1, max: 2 },
+      ["/wait~1ms", "/max"],
+    ],
+    [
+      "attenuate",
+      { token: "x", delegatee: "y", capabilities: [{ ...RIGHT, limit: 1 }] },
+      ["/capabilities/0"],
+    ],
+  ])("refuses arguments that the tool does not have: %s %j", async (name, args, paths) => {
+    const before = await platform.clients.tasks.listTasks({});
+    const result: Json = await (await client()).callTool({ name, arguments: args });
+    expect(result).toMatchObject({ isError: true, structuredContent: { reason: "INVALID_REQUEST" } });
+    expect(result.structuredContent.violations.map(({ path }: Json) => path)).toEqual(paths);
+    expect((await platform.clients.tasks.listTasks({})).tasks).toHaveLength(before.tasks.length);
   });
 
   test.each([

@@ -1,12 +1,26 @@
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
-import { invalid } from "@depute/core";
+import { DeputeError, ErrorReason, invalid } from "@depute/core";
 
-/** The arguments of a tool's call, read one by one. What is not asked for is not looked at. */
+/** Unknown arguments that a refusal names. */
+const MAX_NAMED = 20;
+
+/** The arguments of a tool's call, read one by one. */
 export class Arguments {
   readonly #given: Readonly<Record<string, unknown>>;
 
-  constructor(given: Readonly<Record<string, unknown>>) {
+  /**
+   * @param known the arguments that the tool has
+   * @throws DeputeError INVALID_REQUEST for an argument that it does not have
+   */
+  constructor(given: Readonly<Record<string, unknown>>, known: readonly string[]) {
+    const unknown = Object.keys(given).filter((name) => !known.includes(name));
+    if (unknown.length > 0) {
+      const description = `the tool has no such argument; it has ${known.join(", ")}`;
+      throw new DeputeError(ErrorReason.INVALID_REQUEST, "the tool has no such argument", {
+        violations: unknown.slice(0, MAX_NAMED).map((name) => ({ field: `/${escaped(name)}`, description })),
+      });
+    }
     this.#given = given;
   }
 
@@ -47,14 +61,14 @@ export class Arguments {
     const value = this.#of(name);
     if (!Array.isArray(value)) throw invalid(`/${name}`, "a list is wanted");
     return value.map((one, i) => {
-      const inner = new Arguments((one ?? {}) as Record<string, unknown>);
       try {
+        const inner = new Arguments((one ?? {}) as Record<string, unknown>, members);
         return Object.fromEntries(members.map((member) => [member, inner.wanted(member)])) as Record<
           Name,
           string
         >;
       } catch {
-        throw invalid(`/${name}/${i}`, `${members.join(", ")} are wanted, each a text`);
+        throw invalid(`/${name}/${i}`, `${members.join(", ")} are wanted, each a text, and nothing else`);
       }
     });
   }
@@ -62,4 +76,9 @@ export class Arguments {
   #of(name: string): unknown {
     return Object.hasOwn(this.#given, name) ? this.#given[name] : undefined;
   }
+}
+
+/** A name in a JSON pointer (RFC 6901), of which 64 characters are told. */
+function escaped(name: string): string {
+  return name.slice(0, 64).replaceAll("~", "~0").replaceAll("/", "~1");
 }

@@ -32,7 +32,7 @@ export function ownTools(clients: OwnClients): OwnTool<WireCall>[] {
   return DOCUMENTS.map(({ properties, required, method, ...tool }) => ({
     ...tool,
     inputSchema: { type: "object", properties, required: [...required], additionalProperties: false },
-    run: (args, call) => method(clients, new Arguments(args), call),
+    run: async (args, call) => method(clients, new Arguments(args, Object.keys(properties)), call),
   }));
 }
 
@@ -128,6 +128,7 @@ const DOCUMENTS = [
             resource: text("e.g. /project/**"),
           },
           required: ["namespace", "action", "resource"],
+          additionalProperties: false,
         },
       },
       max_budget_microcents: count("what may be spent under it; 1 USD is 100,000,000"),

@@ -23,6 +23,8 @@ export async function sendWebResponse(answer: Response, response: HttpResponse):
     response.end();
     return;
   }
+  // A client waits for the headers of a stream, whose first event may be long in coming.
+  (response as ServerResponse).flushHeaders();
   const reader = answer.body.getReader();
   response.once("close", () => void reader.cancel().catch(() => {}));
   for (;;) {
