@@ -14,6 +14,7 @@ require("node:readline").createInterface({ input: process.stdin }).on("line", (l
     const serverInfo = { name: "odd", version: "1" };
     send({ id, result: { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo } });
   }
+  if (method === "server/discover") process.exit(1);
   if (method === "tools/list") send({ id, result: { tools: TOOLS } });
   if (method !== "tools/call") return;
   if (params.name === "die") process.exit(1);
@@ -31,7 +32,8 @@ const upstream = {
 let platform: McpPlatform;
 beforeAll(async () => {
   const nowhere = { ...upstream, stdio: { command: "/nowhere/at/all" } };
-  platform = await startPlatform({ odd: upstream, nowhere });
+  const { revision, ...unknown } = upstream;
+  platform = await startPlatform({ odd: upstream, nowhere, unknown });
 }, 60_000);
 afterAll(() => platform.stop());
 
@@ -58,6 +60,13 @@ test.each([
     await client.close();
   },
 );
+
+test("a server that ends where it is asked for its revisions is started again, as an old one", async () => {
+  const held = await grant(platform, [["compute", "execute", "odd"]], 1000);
+  const client = await connect(platform.mcp("unknown"), "2026-07-28", holderFetch(held));
+  expect(textOf(await client.callTool({ name: "answer", arguments: {} }))).toBe("there");
+  await client.close();
+});
 
 test("a server that cannot be started costs nothing", async () => {
   const held = await grant(platform, [["compute", "execute", "odd"]], 1000);

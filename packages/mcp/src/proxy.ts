@@ -268,6 +268,8 @@ function toldOf(thrown: unknown, budget: BudgetState): Refusal {
     }
     case "timeout":
       return upstreamFailed("DEADLINE_EXCEEDED", fault.detail, budget);
+    case "oversize":
+      return upstreamFailed("LIMIT_EXCEEDED", fault.detail, budget);
     default:
       return upstreamFailed("DEPENDENCY_UNAVAILABLE", `${fault.kind}: ${fault.detail}`, budget);
   }

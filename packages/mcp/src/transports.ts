@@ -1,28 +1,34 @@
-import { StreamableHTTPClientTransport, type Transport } from "@modelcontextprotocol/client";
-import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import {
+  isJSONRPCRequest,
+  StreamableHTTPClientTransport,
+  type Transport,
+} from "@modelcontextprotocol/client";
+import { limitedAnswer } from "./limited-answer.ts";
 import type { UpstreamAddress } from "./rules/read-config.ts";
+import { StdioTransport } from "./stdio-transport.ts";
 
-/** The way to a server. */
-export function transportTo(address: UpstreamAddress): Transport {
-  if (address.kind === "stdio") {
-    const { command, args, env, cwd } = address;
-    return new StdioClientTransport({
-      command,
-      args: [...args],
-      // The proxy's own environment holds secrets that are no business of the server's.
-      env: { ...getDefaultEnvironment(), ...env },
-      stderr: "inherit",
-      ...(cwd === undefined ? {} : { cwd }),
-    });
-  }
+/**
+ * The way to a server.
+ *
+ * @param maxAnswerBytes bytes of one message of the server
+ */
+export function transportTo(address: UpstreamAddress, maxAnswerBytes: number): Transport {
+  if (address.kind === "stdio") return new StdioTransport({ address, maxAnswerBytes });
   const { origin } = new URL(address.url);
   return new StreamableHTTPClientTransport(new URL(address.url), {
     requestInit: { headers: { ...address.headers }, redirect: "error" },
-    fetch: (input, init) => {
+    fetch: async (input, init) => {
       const target = new URL(input instanceof Request ? input.url : input);
       // Whatever the server says, nothing is sent anywhere else than configuration allows.
       if (target.origin !== origin) throw new Error(`no request to ${target.origin}: it is not configured`);
-      return fetch(input, { ...init, redirect: "error" });
+      const answer = await fetch(input, { ...init, redirect: "error" });
+      return limitedAnswer(answer, maxAnswerBytes, requestIn(init?.body));
     },
   });
+}
+
+function requestIn(body: unknown) {
+  if (typeof body !== "string") return undefined;
+  const message: unknown = JSON.parse(body);
+  return isJSONRPCRequest(message) ? message.id : undefined;
 }

@@ -1,11 +1,16 @@
 import { ProtocolError, SdkError, SdkErrorCode } from "@modelcontextprotocol/client";
+import { isOversize } from "./oversize.ts";
+import { NotWritten, type Sent } from "./stdio-transport.ts";
 
 /** What happened to a call that brought no result. */
 export type UpstreamFault =
   /** It never reached the server. */
   | { readonly kind: "unsent"; readonly detail: string }
   /** It may have been carried out. */
-  | { readonly kind: "lost" | "timeout" | "malformed" | "cancelled"; readonly detail: string }
+  | {
+      readonly kind: "lost" | "timeout" | "malformed" | "cancelled" | "oversize";
+      readonly detail: string;
+    }
   /** The server's own error. */
   | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: unknown };
 
@@ -19,13 +24,27 @@ export class UpstreamError extends Error {
   }
 }
 
-/** What became of a call that threw. */
-export function faultOf(thrown: unknown, signal: AbortSignal | undefined): UpstreamFault {
+/** Errors of the system that come before a byte is sent over HTTP. */
+const NO_CONNECTION: ReadonlySet<unknown> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"]);
+
+/**
+ * What became of a call that threw.
+ *
+ * @param sent what is known of its way to the server; undefined where nothing is
+ */
+export function faultOf(
+  thrown: unknown,
+  signal: AbortSignal | undefined,
+  sent: Sent | undefined,
+): UpstreamFault {
   if (thrown instanceof ProtocolError) {
     const { code, message, data } = thrown;
+    if (isOversize(data)) return { kind: "oversize", detail: message };
     return { kind: "error", code, message, data };
   }
   const detail = messageOf(thrown);
+  const isUnsent = sent?.isWritten === false || thrown instanceof NotWritten || isNoConnection(thrown);
+  if (isUnsent) return { kind: "unsent", detail };
   if (signal?.aborted === true) return { kind: "cancelled", detail: "the caller cancelled the request" };
   if (!(thrown instanceof SdkError)) return { kind: "lost", detail };
   switch (thrown.code) {
@@ -41,6 +60,16 @@ export function faultOf(thrown: unknown, signal: AbortSignal | undefined): Upstr
     default:
       return { kind: "lost", detail };
   }
+}
+
+/** Whether a server has not said which revisions it speaks. */
+export function isNoEra(thrown: unknown): boolean {
+  return thrown instanceof SdkError && thrown.code === SdkErrorCode.EraNegotiationFailed;
+}
+
+function isNoConnection(thrown: unknown): boolean {
+  const { cause } = (thrown ?? {}) as { cause?: { code?: unknown } };
+  return thrown instanceof TypeError && NO_CONNECTION.has(cause?.code);
 }
 
 /** A fault in a few words. */

@@ -9,9 +9,10 @@ import {
 import { Definitions } from "./definitions.ts";
 import type { Pinned } from "./rules/definition.ts";
 import type { UpstreamAddress, UpstreamConfig } from "./rules/read-config.ts";
+import { StdioTransport } from "./stdio-transport.ts";
 import { LISTS, type ListName, Subscription } from "./subscription.ts";
 import { transportTo } from "./transports.ts";
-import { faultOf, messageOf, UpstreamError } from "./upstream-fault.ts";
+import { faultOf, isNoEra, messageOf, UpstreamError } from "./upstream-fault.ts";
 
 /** Time for a server to say which revisions it speaks; one that does not answer speaks an old one. */
 const PROBE_MS = 5000;
@@ -57,12 +58,19 @@ export interface UpstreamOptions {
   readonly transport?: () => Transport;
 }
 
+interface Connection {
+  readonly client: Client;
+  readonly transport: Transport;
+}
+
 /** One server behind the proxy: started or connected to when it is first needed, and again after it was lost. */
 export class Upstream {
   readonly #options: UpstreamOptions;
   /** The definitions of the lists whose entries are pinned. */
   readonly definitions: Readonly<Record<Pinned, Definitions>>;
-  #client: Promise<Client> | undefined;
+  #connection: Promise<Connection> | undefined;
+  /** The client of the connection that stands. */
+  #live: Client | undefined;
   #subscription: Subscription | undefined;
   #closed = false;
 
@@ -77,7 +85,7 @@ export class Upstream {
 
   /** What the server says of itself. Throws UpstreamError where it cannot be reached. */
   async about(): Promise<{ capabilities: ServerCapabilities; instructions?: string }> {
-    const client = await this.#connected();
+    const { client } = await this.#connected();
     const instructions = client.getInstructions();
     return {
       capabilities: client.getServerCapabilities() ?? {},
@@ -96,7 +104,7 @@ export class Upstream {
     params: Record<string, unknown>,
     { signal, onProgress }: CallOptions = {},
   ): Promise<Record<string, unknown>> {
-    const client = await this.#connected();
+    const { client, transport } = await this.#connected();
     if (signal?.aborted === true) throw new UpstreamError({ kind: "unsent", detail: "the caller has left" });
     const { timeoutMs } = this.#options.config;
     const options = {
@@ -106,22 +114,25 @@ export class Upstream {
       ...(signal === undefined ? {} : { signal }),
       ...(onProgress === undefined ? {} : { onprogress: onProgress }),
     };
+    // The SDK checks the form of a known method's result.
+    const begin = () =>
+      KNOWN.test(method)
+        ? client.request({ method: method as "tools/call", params }, options)
+        : client.request({ method, params }, ANY_RESULT, options);
+    const { result, sent } =
+      transport instanceof StdioTransport ? transport.follow(begin) : { result: begin(), sent: undefined };
     try {
-      // The SDK checks the form of a known method's result.
-      const result = KNOWN.test(method)
-        ? await client.request({ method: method as "tools/call", params }, options)
-        : await client.request({ method, params }, ANY_RESULT, options);
-      return result as Record<string, unknown>;
+      return (await result) as Record<string, unknown>;
     } catch (thrown) {
-      throw new UpstreamError(faultOf(thrown, signal));
+      throw new UpstreamError(faultOf(thrown, signal, sent));
     }
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     this.#subscription?.end();
-    const client = await this.#client?.catch(() => undefined);
-    await client?.close();
+    const connection = await this.#connection?.catch(() => undefined);
+    await connection?.client.close();
   }
 
   #definitionsOf(list: Pinned): Definitions {
@@ -137,28 +148,45 @@ export class Upstream {
     });
   }
 
-  async #connected(): Promise<Client> {
+  async #connected(): Promise<Connection> {
     if (this.#closed) throw new UpstreamError({ kind: "unsent", detail: "the proxy is closing" });
-    this.#client ??= this.#connect();
-    const connecting = this.#client;
+    this.#connection ??= this.#connect();
+    const connecting = this.#connection;
     try {
       return await connecting;
     } catch (thrown) {
-      this.#forget(connecting);
+      if (this.#connection === connecting) this.#forget();
       if (thrown instanceof UpstreamError) throw thrown;
       throw new UpstreamError({ kind: "unsent", detail: `cannot be reached: ${messageOf(thrown)}` });
     }
   }
 
-  async #connect(): Promise<Client> {
-    const { config, ask, address, timers = systemTimers, transport } = this.#options;
+  async #connect(): Promise<Connection> {
+    const { config, address, timers = systemTimers } = this.#options;
+    const connection = await this.#open(config.revision).catch((thrown: unknown) => {
+      // A server of an old SDK may end where it is asked which revisions it speaks.
+      const mayBeOld = config.revision === "auto" && address.kind === "stdio" && isNoEra(thrown);
+      if (mayBeOld) return this.#open("legacy");
+      throw thrown;
+    });
+    const { client } = connection;
+    this.#live = client;
+    this.#subscription = new Subscription(
+      { client, timers, onGap: (list) => this.#changed(list) },
+      address.kind === "stdio",
+    );
+    return connection;
+  }
+
+  async #open(revision: UpstreamConfig["revision"]): Promise<Connection> {
+    const { config, ask, address } = this.#options;
     const { methods, passed } = config.map;
     const asked = ASKS.filter((method) => methods.has(method) || passed.has(method));
     const client = new Client(
       { name: "depute-mcp-proxy", version: "0.1.0" },
       {
         capabilities: capabilitiesFor(asked),
-        versionNegotiation: { mode: MODES[config.revision], probe: { timeoutMs: PROBE_MS } },
+        versionNegotiation: { mode: MODES[revision], probe: { timeoutMs: PROBE_MS } },
         inputRequired: { autoFulfill: false },
       },
     );
@@ -170,20 +198,13 @@ export class Upstream {
       const list = LISTS.find((one) => method === `notifications/${one}/list_changed`);
       if (list !== undefined) this.#changed(list);
     };
-    let own: Promise<Client> | undefined;
     // What was lost is started again by the next call; by then another one may be there.
-    client.onclose = () => this.#forget(own);
-    const connected = client.connect(transport?.() ?? transportTo(address), { timeout: CONNECT_MS });
-    // The caller has put it there by the time that anything is awaited.
-    await Promise.resolve();
-    own = this.#client;
-    await connected;
-    this.#subscription?.end();
-    this.#subscription = new Subscription(
-      { client, timers, onGap: (list) => this.#changed(list) },
-      address.kind === "stdio",
-    );
-    return client;
+    client.onclose = () => {
+      if (this.#live === client) this.#forget();
+    };
+    const transport = this.#options.transport?.() ?? transportTo(address, config.maxAnswerBytes);
+    await client.connect(transport, { timeout: CONNECT_MS });
+    return { client, transport };
   }
 
   #changed(list: ListName): void {
@@ -191,9 +212,9 @@ export class Upstream {
     this.#options.onListChanged?.(list);
   }
 
-  #forget(client: Promise<Client> | undefined): void {
-    if (this.#client !== client) return;
-    this.#client = undefined;
+  #forget(): void {
+    this.#connection = undefined;
+    this.#live = undefined;
     this.#subscription?.end();
     this.#subscription = undefined;
     for (const definitions of Object.values(this.definitions)) definitions.forget();

@@ -27,6 +27,8 @@ export interface UpstreamConfig {
   readonly timeoutMs: number;
   /** Which protocol revisions the server speaks; `auto` finds out, which takes a moment with an old one. */
   readonly revision: (typeof REVISIONS)[number];
+  /** Bytes of one message of the server. */
+  readonly maxAnswerBytes: number;
   /** Milliseconds for which a list of definitions is believed; 0: the server is asked before each use. */
   readonly definitionTtlMs: number;
   /** Whether the server's own promises count instead: `ttlMs` of its lists, and a subscription to their changes. */
@@ -59,6 +61,7 @@ const MEMBERS = [
   "requireToken",
   "audience",
   "timeoutMs",
+  "maxAnswerBytes",
   "definitionTtlMs",
   "trustPromises",
   "serverId",
@@ -70,6 +73,10 @@ const NAME = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 const DEFAULT_TIMEOUT_MS = 60_000;
 const MAX_TIMEOUT_MS = 3_600_000;
 const MAX_TTL_MS = 3_600_000;
+const DEFAULT_ANSWER_BYTES = 10_485_760;
+/** Below it no server can tell what it is; above it no text is as long. */
+const LEAST_ANSWER_BYTES = 65_536;
+const MOST_ANSWER_BYTES = 268_435_456;
 
 /**
  * Reads the configuration of a proxy: `{"upstreams": {"files": {"stdio": {...}, "maps": ["filesystem"], "map": {...}}}}`.
@@ -107,6 +114,11 @@ function readUpstream(
   const timeoutMs = upstream.timeoutMs === undefined ? DEFAULT_TIMEOUT_MS : upstream.timeoutMs;
   const known = faults.count(timeoutMs, `${path}/timeoutMs`) ?? 0;
   if (known < 1 || known > MAX_TIMEOUT_MS) faults.add(`${path}/timeoutMs`, `from 1 to ${MAX_TIMEOUT_MS}`);
+  const maxAnswerBytes =
+    faults.count(upstream.maxAnswerBytes ?? DEFAULT_ANSWER_BYTES, `${path}/maxAnswerBytes`) ?? 0;
+  if (maxAnswerBytes < LEAST_ANSWER_BYTES || maxAnswerBytes > MOST_ANSWER_BYTES) {
+    faults.add(`${path}/maxAnswerBytes`, `from ${LEAST_ANSWER_BYTES} to ${MOST_ANSWER_BYTES}`);
+  }
   const definitionTtlMs = faults.count(upstream.definitionTtlMs ?? 0, `${path}/definitionTtlMs`) ?? 0;
   if (definitionTtlMs > MAX_TTL_MS) faults.add(`${path}/definitionTtlMs`, `from 0 to ${MAX_TTL_MS}`);
   const requireToken = faults.flag(upstream.requireToken ?? true, `${path}/requireToken`);
@@ -125,6 +137,7 @@ function readUpstream(
       ? {}
       : { audience: faults.text(upstream.audience, `${path}/audience`) ?? "" }),
     timeoutMs: known,
+    maxAnswerBytes,
     definitionTtlMs,
     trustPromises: trustPromises === true,
     revision: revision ?? "auto",
