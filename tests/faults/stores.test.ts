@@ -103,3 +103,46 @@ test.runIf(postgres !== undefined)(
   },
   90_000,
 );
+
+/** What a platform says that does not start. */
+async function refusal(folder: string, env: Record<string, string>) {
+  const child = spawn(process.execPath, [MAIN, "start", "--gateway-port", "0", "--data-dir", folder], {
+    env: { ...process.env, DEPUTE_LOG_LEVEL: "silent", ...env },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  const said = text(child.stderr);
+  cleanUp.add(async () => void child.kill("SIGKILL"));
+  const [status] = await once(child, "exit");
+  return { status, said: await said };
+}
+
+test.runIf(postgres !== undefined)(
+  "schemas open only with the keys that they were made with",
+  async () => {
+    const env = {
+      DEPUTE_POSTGRES_URL: postgres?.url ?? "",
+      DEPUTE_POSTGRES_SCHEMA_PREFIX: freeSchema(),
+    };
+    const own = await dataFolder(cleanUp);
+    const platform = await start(own, env);
+    const other = await dataFolder(cleanUp);
+    const isRefused = async (key: string) => {
+      const { status, said } = await refusal(other, env);
+      expect(status).toBe(1);
+      expect(said).toContain(`made with another ${key} key`);
+      expect(said).toContain("DEPUTE_POSTGRES_SCHEMA_PREFIX");
+      expect(said).toContain(`DEPUTE_REPLACE_KEYS=${key}`);
+    };
+    await isRefused("root");
+    expect(await platform.register("undisturbed")).toMatchObject({ status: 200 });
+    platform.child.kill("SIGTERM");
+    await platform.ended;
+    for (const key of ["root", "master", "verifier", "card", "callback"]) {
+      await isRefused(key);
+      copyFileSync(join(own, `${key}.key`), join(other, `${key}.key`));
+    }
+    const moved = await start(other, env);
+    expect(await moved.register("moved")).toMatchObject({ status: 200 });
+  },
+  180_000,
+);

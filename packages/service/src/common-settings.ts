@@ -65,6 +65,12 @@ export const commonSettings = defineSettings({
     help: "how the names of the services' schemas begin: PREFIX_tasks",
     group: PLACE,
   },
+  replaceKeys: {
+    type: "list",
+    default: [],
+    help: "keys that may replace those that the stores were made with: root, master, verifier, card, callback",
+    group: PLACE,
+  },
 
   auth: {
     type: "string",

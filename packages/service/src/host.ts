@@ -35,7 +35,7 @@ import { registerReflection } from "./reflection.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import { type Server, startServer } from "./server.ts";
 import { type Settings, SettingsError, type SettingsTable } from "./settings.ts";
-import { storeAt } from "./store-place.ts";
+import { explainStoreKeys, storeAt } from "./store-place.ts";
 import { startTelemetry, type Telemetry } from "./telemetry.ts";
 import { createServiceTransport, type ServiceTransport } from "./transport.ts";
 
@@ -148,8 +148,9 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         authority: createAuthority(connect("tokens"), clock),
         auth: common.auth,
         dataDir: common.dataDir,
-        storeAt: (name) => ({
+        storeAt: (name, fingerprints) => ({
           ...storeAt(common, name),
+          ...(fingerprints && { keys: { fingerprints, replaced: common.replaceKeys } }),
           onState: (state) => readiness.setStore(module.name, name, state),
         }),
         metrics,
@@ -158,7 +159,9 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         },
         stopping: stopping.signal,
       };
-      const instance = await module.start(deps, settings);
+      const instance = await module
+        .start(deps, settings)
+        .catch((error) => Promise.reject(explainStoreKeys(error, common)));
       const interceptors = serverInterceptors({
         ...common,
         log: moduleLog,

@@ -34,8 +34,11 @@ export interface ServiceDeps {
   /**
    * What `openStore` needs of the process for a store of the service. The name is that of its file or schema, e.g. `tasks`.
    * The health of the service follows the store.
+   *
+   * @param keys fingerprints of the keys that the store depends on, by the names of their files without `.key`: the store
+   *   does not open when it was made with others
    */
-  storeAt(name: string): StorePlace;
+  storeAt(name: string, keys?: Readonly<Record<string, string>>): StorePlace;
   readonly metrics: Registry;
   /** The address under which clients know the platform, without a trailing slash. */
   readonly publicUrl: string;

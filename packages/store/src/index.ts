@@ -5,6 +5,7 @@ export {
   isUniqueViolation,
   StoreLostError,
 } from "./errors.ts";
+export { StoreKeyError, type StoreKeys } from "./keys.ts";
 export { type Migration, MigrationError } from "./migrations.ts";
 export { openStore, type StoreLocation, type StoreOptions, type StoreSettings } from "./open.ts";
 export { ReadCache } from "./read-cache.ts";

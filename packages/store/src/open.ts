@@ -1,4 +1,5 @@
 import type { Timers } from "@depute/core";
+import type { StoreKeys } from "./keys.ts";
 import type { Migration } from "./migrations.ts";
 import { openPostgres } from "./postgres/store.ts";
 import { openSqliteFile, openSqliteMemory } from "./sqlite/store.ts";
@@ -28,6 +29,8 @@ export interface StoreSettings {
    * that is not used. Not called for a store in memory.
    */
   readonly onState?: (state: StoreState) => void;
+  /** What the store depends on. They are recorded when it is made, and compared each time it is opened. */
+  readonly keys?: StoreKeys;
   /** Writes, and apart from them reads, that may wait; more are refused. Default 10 000. */
   readonly maxWaiting?: number;
   /** Writes committed together at most. Default 128. */
@@ -46,6 +49,7 @@ export type StoreOptions = StoreLocation & StoreSettings;
 export interface OpenSettings {
   readonly onError: StoreSettings["onError"];
   readonly onState?: StoreSettings["onState"];
+  readonly keys?: StoreKeys;
   readonly maxWaiting: number;
   readonly maxBatch: number;
   readonly transactionLimitMs: number;
@@ -59,13 +63,15 @@ export interface OpenSettings {
  * A file has one process at a time: two would wait for each other with a blocked event loop. `FILE-lock` beside it says so. So
  * has a schema, by a lock of the database: services remember what their tables hold.
  *
- * @throws MigrationError when database and code do not fit; DeputeError DEPENDENCY_UNAVAILABLE when the file or the
+ * @throws StoreKeyError when the store was made with other keys, in which case nothing in it was changed; MigrationError when
+ * database and code do not fit; DeputeError DEPENDENCY_UNAVAILABLE when the file or the
  * database cannot be used, or is in use by another process
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const settings: OpenSettings = {
     onError: options.onError,
     ...(options.onState && { onState: options.onState }),
+    ...(options.keys && { keys: options.keys }),
     maxWaiting: options.maxWaiting ?? MAX_WAITING,
     maxBatch: options.maxBatch ?? MAX_BATCH,
     transactionLimitMs: options.transactionLimitMs ?? TRANSACTION_LIMIT_MS,

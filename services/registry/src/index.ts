@@ -113,8 +113,9 @@ export const registry = defineService({
   ],
   async start(deps, settings) {
     const { log, clock, bus, authority, dataDir } = deps;
+    const cardKey = openCardKey(dataDir);
     const store = await openStore({
-      ...deps.storeAt("registry"),
+      ...deps.storeAt("registry", { card: cardKey.publicKey }),
       readCacheMib: READ_CACHE_MIB,
       migrations,
       onError: (error, what) => log.error({ err: error }, what),
@@ -153,7 +154,7 @@ export const registry = defineService({
       proofRequired: settings.registrationProof === "required",
       orchestratorMay: settings.orchestratorMayDelegate,
       endpointOrigins: readOrigins(settings.agentEndpointOrigins),
-      cardKey: openCardKey(dataDir),
+      cardKey,
       boundsOperators,
       trustOperators: settings.trustOperators,
       localProves,

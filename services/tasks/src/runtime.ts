@@ -6,6 +6,7 @@ import { delegationEnds } from "./delegation-ends.ts";
 import { connectDependencies } from "./dependencies.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { Engine, type TaskObserver } from "./engine.ts";
+import { openCallbackKey } from "./executions/callback-key.ts";
 import type { TasksContext } from "./handlers/context.ts";
 import { openOversight } from "./oversight/index.ts";
 import { Purger } from "./purger.ts";
@@ -71,7 +72,7 @@ export async function openRuntime(
 ): Promise<Runtime> {
   const { log, clock, timers, bus, authority, stopping } = deps;
   const store = await openStore({
-    ...deps.storeAt("tasks"),
+    ...deps.storeAt("tasks", { callback: openCallbackKey(deps.dataDir).publicKey }),
     migrations: MIGRATIONS,
     onError: (err, what) => log.error({ err }, what),
   });

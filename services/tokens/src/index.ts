@@ -32,7 +32,7 @@ import { RevocationLog } from "./revocation-log.ts";
 import { RevocationPeers } from "./revocation-peers.ts";
 import { REVOCATIONS_TOPIC, RevocationReader } from "./revocation-reader.ts";
 import { RevocationState } from "./revocation-state.ts";
-import { openMasterKey, openRootKey, trustedRoots } from "./root-key.ts";
+import { fingerprintOf, openMasterKey, openRootKey, trustedRoots } from "./root-key.ts";
 import { signCheckpoint } from "./rules/checkpoint.ts";
 import { SealedSecrets } from "./sealed-secrets.ts";
 import { SeenProofs } from "./seen-proofs.ts";
@@ -64,8 +64,9 @@ export const tokens = defineService({
       );
     }
 
+    const master = openMasterKey({ dataDir, configured: settings.masterKeyFile, log });
     const store = await openStore({
-      ...deps.storeAt("tokens"),
+      ...deps.storeAt("tokens", { root: root.principal.id, master: fingerprintOf(master) }),
       migrations,
       onError: (error, what) => log.error({ err: error }, what),
     });
@@ -103,7 +104,7 @@ export const tokens = defineService({
     const keys = new KeyStore({
       ...{ engine, store, clock, timers, log, audit, maxAgeMs: settings.keyMaxAge },
       onAgentKey: () => agentKeys.kick(),
-      secrets: new SealedSecrets(openMasterKey({ dataDir, configured: settings.masterKeyFile, log })),
+      secrets: new SealedSecrets(master),
     });
     const agentKeys = new AgentKeys({
       ...{ store, clock, timers, log, keys, registry: deps.connect("registry") },

@@ -1,3 +1,4 @@
+import { createHmac } from "node:crypto";
 import { type CryptoEngine, isAdmissible, type Keypair, keypairFromSeed } from "@depute/dct";
 import { type Logger, openSeedFile, SettingsError } from "@depute/service";
 
@@ -30,6 +31,11 @@ export function openRootKey(engine: CryptoEngine, where: KeyPlace): Keypair {
  */
 export function openMasterKey(where: KeyPlace): Uint8Array {
   return open(where, "master.key", "whoever reads it and the store has all kept keys");
+}
+
+/** What tells one secret key from another, and nothing of either. */
+export function fingerprintOf(secret: Uint8Array): string {
+  return createHmac("sha256", secret).update("depute key fingerprint").digest("hex").slice(0, 32);
 }
 
 /**

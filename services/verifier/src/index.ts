@@ -80,7 +80,7 @@ export const verifier = defineService({
       log,
     });
     const store = await openStore({
-      ...deps.storeAt("verifier"),
+      ...deps.storeAt("verifier", { verifier: keypair.principal.id }),
       migrations,
       onError,
       timers,

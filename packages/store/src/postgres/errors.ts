@@ -1,6 +1,7 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import { DatabaseError } from "pg";
 import { ConstraintError, type ConstraintKind } from "../errors.ts";
+import { StoreKeyError } from "../keys.ts";
 import { MigrationError } from "../migrations.ts";
 
 /** Error codes of Postgres, class 23: integrity constraint violations. */
@@ -17,10 +18,11 @@ const CHARACTER_NOT_IN_REPERTOIRE = "22021";
 /** Connection, resources, operator intervention, system: a retry may help. Also serialization failures. */
 const UNAVAILABLE = new Set(["08", "40", "53", "57", "58"]);
 
+const OURS = [DeputeError, ConstraintError, MigrationError, StoreKeyError];
+
 /** The store's own error for one of node-postgres'; others are returned as they are. */
 export function fromPostgresError(error: unknown): unknown {
-  if (error instanceof DeputeError || error instanceof ConstraintError || error instanceof MigrationError)
-    return error;
+  if (OURS.some((type) => error instanceof type)) return error;
   if (!(error instanceof DatabaseError)) return databaseUnavailable(error);
   const code = error.code ?? "";
   if (code.startsWith("23"))

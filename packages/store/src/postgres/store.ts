@@ -7,6 +7,7 @@ import { StoreWatch } from "../watch.ts";
 import { StoreClient } from "./client.ts";
 import { PostgresConnection } from "./connection.ts";
 import { databaseUnavailable, fromPostgresError, isFatal, isStarting } from "./errors.ts";
+import { checkKeys, recordKeys } from "./keys.ts";
 import { migrate } from "./migrate.ts";
 import { SchemaOwner } from "./owner.ts";
 import { PostgresReader } from "./reader.ts";
@@ -47,6 +48,7 @@ export async function openPostgres(
     keepAlive: true,
     types: valueTypes as NonNullable<PoolConfig["types"]>,
   };
+  const { keys } = settings;
   const owner = new SchemaOwner(schema, settings.timers);
   const clients = new Set<StoreClient>();
   const made = (client: StoreClient) => {
@@ -64,7 +66,10 @@ export async function openPostgres(
       await client.connect();
       wasReached = true;
       await client.query("SET synchronous_commit = on");
-      await owner.take(client, async () => {});
+      if (keys !== undefined) await checkKeys(client, schema, keys);
+      await owner.take(client, async () => {
+        if (keys !== undefined) await recordKeys(client, keys);
+      });
       await ready(client);
       return client;
     } catch (error) {

@@ -1,6 +1,7 @@
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { GroupCommit } from "../group-commit.ts";
+import { KEYS_TABLE, keysToRecord, NOTE_KEY, type RecordedKey, type StoreKeys } from "../keys.ts";
 import type { OpenSettings, StoreSettings } from "../open.ts";
 import type { ReadTx, Store, WriteTx } from "../store.ts";
 import { probeTable, StoreWatch } from "../watch.ts";
@@ -41,6 +42,7 @@ export async function openSqliteFile(
     writing.exec(`PRAGMA journal_size_limit = ${64 * 1024 * 1024}`);
     writing.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     writing.exec(`PRAGMA cache_size = -${WRITER_CACHE_KIB}`);
+    if (settings.keys !== undefined) recordKeys(writing, settings.keys);
     migrate(writing, migrations);
     writing.exec(probeTable("BLOB"));
     // What a savepoint may have to restore is kept in memory: in a file it costs more than the write itself.
@@ -85,6 +87,14 @@ export async function openSqliteFile(
     unlock();
     throw error;
   }
+}
+
+/** @throws StoreKeyError */
+function recordKeys(connection: SqliteConnection, keys: StoreKeys): void {
+  connection.exec(KEYS_TABLE);
+  const recorded = connection.all<RecordedKey>("SELECT name, fingerprint FROM store_keys");
+  for (const { name, fingerprint } of keysToRecord(recorded, keys))
+    connection.run(NOTE_KEY, [name, fingerprint]);
 }
 
 /** Opens a database in memory. It has one connection, so reads take their turn among the writes. */
