@@ -59,7 +59,13 @@ export const gateway = defineService({
         router.service(DelegateosService, delegateosService(delegateos, clock));
       },
       http: [
-        ...nekteRoutes({ methods, deps: wire, epochMs: settings.nekteEpochMs, auth }),
+        ...nekteRoutes({
+          methods,
+          deps: wire,
+          epochMs: settings.nekteEpochMs,
+          auth,
+          isServing: deps.isServing,
+        }),
         ...delegateosRoutes(delegateos, clients, wire),
         ...aspRoutes(clients, wire),
         ...capRoutes(clients, wire),

@@ -33,6 +33,8 @@ export interface JsonRpcEndpoint {
   readonly errors: ErrorTable;
   /** Methods whose result is a stream: they cannot be part of a batch. */
   readonly streaming?: ReadonlySet<string>;
+  /** Whether members of a call that JSON-RPC does not know are ignored; refused otherwise. */
+  readonly ignoresUnknown?: boolean;
   /** Methods that are known and do not exist yet, with what is missing. */
   readonly missing?: ReadonlyMap<string, string>;
 }
@@ -99,7 +101,7 @@ async function answerOne(
   note: (note: CallNote) => void,
   mayStream: boolean,
 ): Promise<Reply> {
-  const envelope = readEnvelope(element);
+  const envelope = readEnvelope(element, endpoint.ignoresUnknown === true);
   if (!envelope.ok) {
     note({ method: "", code: JSON_RPC.INVALID_REQUEST.code });
     return { body: faulty(JSON_RPC.INVALID_REQUEST, envelope.detail, envelope.id), unauthenticated: false };
@@ -137,17 +139,25 @@ type Envelope =
   { ok: true; id: Id | undefined; method: string; params: unknown } | { ok: false; id: Id; detail: string };
 
 /** Reads a call's envelope by its contract. The parameters are left as they are: they have contracts of their own. */
-function readEnvelope(element: JsonValue): Envelope {
+function readEnvelope(element: JsonValue, ignoresUnknown: boolean): Envelope {
   if (typeof element !== "object" || element === null || Array.isArray(element)) {
     return { ok: false, id: null, detail: "a call is an object" };
   }
-  const { params, ...rest } = element;
+  const { params, ...others } = element;
+  const rest = ignoresUnknown ? known(others) : others;
   const read = decodeValid(JsonRpcRequestSchema, rest);
   if (!read.ok) return { ok: false, id: plainId(rest.id), detail: sentence(read.errors) };
   if (params !== undefined && (typeof params !== "object" || params === null)) {
     return { ok: false, id: plainId(rest.id), detail: "/params: an object or an array is wanted" };
   }
   return { ok: true, id: idOf(read.message), method: read.message.method, params };
+}
+
+/** The members of a call that JSON-RPC knows. (JSON-RPC 2.0 section 4) */
+function known(call: JsonObject): JsonObject {
+  return Object.fromEntries(
+    ["jsonrpc", "id", "method"].flatMap((name) => (name in call ? [[name, call[name] as JsonValue]] : [])),
+  );
 }
 
 function idOf({ id }: JsonRpcRequest): Id | undefined {

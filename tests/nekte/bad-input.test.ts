@@ -17,7 +17,6 @@ describe("bad input", () => {
     ["parameters in an array", call("nekte.discover", [0]), -32602, ""],
     ["a level that is a text", call("nekte.discover", { level: "0" }), -32602, "/level"],
     ["a level that does not exist", call("nekte.discover", { level: 3 }), -32602, "/level"],
-    ["an unknown member", call("nekte.discover", { level: 0, filters: {} }), -32602, "/filters"],
     ["no input", call("nekte.invoke", { cap: "sentiment" }), -32602, "/in"],
     [
       "an input that does not fit",

@@ -28,6 +28,39 @@ describe("what is published", () => {
     await json(fetch(`${scene.platform.url}/nekte/nobody/.well-known/nekte.json`), 404);
   });
 
+  test.each([
+    ["/nekte", "depute"],
+    ["/nekte/nlp-worker", "nlp-worker"],
+  ])("%s serves calls, its card and its health", async (path, agent) => {
+    const address = `${scene.platform.url}${path}`;
+    expect(await result(nekte("nekte.discover", { level: 0 }, path))).toMatchObject({ agent });
+    expect(await json(fetch(`${address}/.well-known/nekte.json`))).toMatchObject({
+      agent,
+      endpoint: address,
+    });
+    expect(await json(fetch(`${address}/health`))).toEqual({ status: "SERVING", agent });
+    for (const below of ["/health", "/.well-known/nekte.json"]) {
+      const head = await fetch(`${address}${below}`, { method: "HEAD" });
+      expect([head.status, await head.text()]).toEqual([200, ""]);
+    }
+    await json(fetch(`${scene.platform.url}/nekte/nobody/health`), 404);
+  });
+
+  test("a card's instructions hold the agent's own words and how to call nekte.discover", async () => {
+    const { agents } = scene.platform.clients;
+    const description = "Answers questions about tides.";
+    await agents.registerAgent({ requestId: "tides", agent: { id: "tides", description } });
+    const card = await json(fetch(`${scene.platform.url}/nekte/tides/.well-known/nekte.json`));
+    expect(card.instructions).toContain(description);
+    // The call that it shows works as it stands.
+    const shown = /\{"jsonrpc".*?\}\}/.exec(card.instructions)?.[0] ?? "";
+    expect(await result(scene.platform.post("/nekte/tides", shown))).toMatchObject({
+      agent: "tides",
+      caps: [],
+    });
+    for (const word of ["detail_level", "L0", "L1", "L2"]) expect(card.instructions).toContain(word);
+  });
+
   test("a guide in plain text", async () => {
     const response = await fetch(`${scene.platform.url}/api/protocol-guide`);
     expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
@@ -44,6 +77,11 @@ describe("what is published", () => {
   test.each([
     ["budget", "max_tokens"],
     ["discovery", "nekte.discover"],
+    ["discovery", "detail_level"],
+    ["discovery", "L0"],
+    ["discovery", "L1"],
+    ["discovery", "L2"],
+    ["budget", "detail_level"],
     ["errors", "-32009"],
     ["tasks", "nekte.task.resume"],
   ])("a part of it, on %s", async (topic, word) => {

@@ -10,6 +10,7 @@ import {
 } from "@depute/contracts/nekte/v1/nekte_pb";
 import type { Clients } from "../../src/clients.ts";
 import type { WireCall } from "../../src/wire-call.ts";
+import { NEKTE_VERSION } from "./documents.ts";
 
 /** The most capabilities that an answer lists, by level: NEKTE has no pages, a filter narrows. */
 export const MAX_LISTED = [1000, 1000, 100] as const;
@@ -18,7 +19,7 @@ const CONCURRENCY = 16;
 
 /** What was found. */
 export interface Discovery {
-  /** The version of the agent, where one was asked and it says one. */
+  /** The version of the agent that was asked, or of the platform. */
   readonly version: string;
   readonly capabilities: readonly DiscoveredCapability["capability"][];
 }
@@ -32,7 +33,7 @@ export interface Discovery {
  * @throws ConnectError as DiscoveryService.DiscoverCapabilities
  */
 export async function discover(
-  { discovery }: Pick<Clients, "discovery">,
+  { discovery, agents }: Pick<Clients, "discovery" | "agents">,
   agentId: string,
   { level, filter }: DiscoverRequest,
   call: WireCall,
@@ -63,13 +64,24 @@ export async function discover(
   } while (pageToken !== "" && found.length < max && viewer !== undefined);
   if (agentId !== "") {
     return {
-      version: found[0]?.agentVersion ?? "",
+      version: found[0]?.agentVersion || (await versionOf(agents, agentId, call)),
       capabilities: found.map(({ capability }) => capability),
     };
   }
   const isWhole = filter === undefined && pageToken === "";
   const shared = await sharedIds(discovery, found, isWhole, call);
-  return { version: "", capabilities: found.map((one) => withName(one, shared)) };
+  return { version: NEKTE_VERSION, capabilities: found.map((one) => withName(one, shared)) };
+}
+
+/** An agent's own version, or the number of its record's revision where it gives none. */
+async function versionOf(
+  agents: Clients["agents"],
+  id: string,
+  { aside, viewer }: WireCall,
+): Promise<string> {
+  if (viewer === undefined) return "0";
+  const { agent } = await agents.getAgent({ id, viewer }, aside);
+  return agent?.version || String(agent?.revision ?? 0);
 }
 
 /** A filter's id may name the agent too, as ids are listed. */

@@ -7,15 +7,16 @@ const BEGIN = `NEKTE, as this platform speaks it
 Calls are JSON-RPC 2.0, posted as application/json:
   POST /nekte           every living agent behind one address
   POST /nekte/{agent}   one agent, as if it were a server of its own
+Below each of the two, GET /health says whether it serves and GET /.well-known/nekte.json has the card.
 An error is answered with HTTP 200 and a JSON-RPC error. Only missing credentials (401), a body that is too long (413)
 and another content type (415) have a status of their own.
   nekte.introspect {"topic": "tasks"}              this guide, or its part on budget, discovery, errors or tasks
 `;
 
 const DISCOVERY = `Finding what there is
-  nekte.discover {"level": 0}                      id, cat and h of each capability: some eight tokens apiece
-  nekte.discover {"level": 1, "filter": {...}}     adds what it does and what it costs
-  nekte.discover {"level": 2, "filter": {"id": "sentiment"}}   adds the schemas and examples
+  nekte.discover {"level": 0}                      L0: id, cat and h of each capability, some eight tokens apiece
+  nekte.discover {"level": 1, "filter": {...}}     L1: adds what it does and what it costs
+  nekte.discover {"level": 2, "filter": {"id": "sentiment"}}   L2: adds the schemas and examples
 The filter knows category, query (words), id, top_k and threshold. Up to 1000 capabilities are listed, 100 at level 2;
 narrow the filter to see others. At /nekte an id that several agents offer is written agent/capability.
 
@@ -57,7 +58,8 @@ cannot carry one; who requests it names in its own scope the capability that it 
 `;
 
 const BUDGET = `Budgets
-A result has up to three levels: full, compact, minimal. It is sent at the level that you ask for, or the next lower one
+  "budget": {"max_tokens": 500, "detail_level": "compact"}
+A result has up to three levels: full, compact, minimal. It is sent at the detail_level that you ask for, or the next lower one
 that fits max_tokens; a token is estimated as four characters. A partial result that does not fit is not sent. Without
 a budget it is compact within 500 tokens. If even the shortest form is too long, error -32003 says how much is needed: repeat
 the call with a larger budget and the same id. For a delegation that is task.id; for an invocation it is the task_id of the

@@ -23,7 +23,14 @@ import {
   VersionMismatchSchema,
 } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, formatTime, fromTimestamp, isObject } from "@depute/core";
-import { type HttpRoute, ownHeaders, sendJson, sendText } from "@depute/service";
+import {
+  type HttpRequest,
+  type HttpResponse,
+  type HttpRoute,
+  ownHeaders,
+  sendJson,
+  sendText,
+} from "@depute/service";
 import { encode } from "@depute/wire";
 import { refusalIn, WireFault } from "../../src/fault.ts";
 import { EventStream, type JsonRpcEndpoint, type JsonRpcMethod, readParams } from "../../src/json-rpc.ts";
@@ -36,6 +43,7 @@ import { readLastEventId, refusalOfEnd, toError, toSse } from "./events.ts";
 import { GUIDES, type Topic } from "./guide.ts";
 import type { NekteMethods } from "./methods.ts";
 import { stateOfTask } from "./states.ts";
+import { wholeSeconds, withFraction } from "./ttl.ts";
 
 export interface NekteOptions {
   readonly methods: NekteMethods;
@@ -44,6 +52,8 @@ export interface NekteOptions {
   readonly epochMs: boolean;
   /** Whether callers have to present credentials. */
   readonly auth: "bearer" | "none";
+  /** Whether the platform serves. */
+  readonly isServing: () => boolean;
 }
 
 /** The NEKTE wire: JSON-RPC for all agents and for each one, cards and the guide. */
@@ -54,11 +64,13 @@ export function nekteRoutes(options: NekteOptions): HttpRoute[] {
     jsonRpcRoute("/nekte", () => all, deps),
     jsonRpcRoute("/nekte/{agent}", ({ agent = "" }) => endpoint(options, agent), deps),
     cardRoute("/.well-known/nekte.json", options),
-    // Published clients look for the card below the address that they post to.
+    // Published clients look for these below the address that they post to.
     cardRoute("/nekte/.well-known/nekte.json", options),
     cardRoute("/nekte/{agent}/.well-known/nekte.json", options),
+    healthRoute("/nekte/health", options),
+    healthRoute("/nekte/{agent}/health", options),
     {
-      methods: ["GET"],
+      methods: ["GET", "HEAD"],
       path: "/api/protocol-guide",
       async handle(_, response) {
         sendText(response, 200, GUIDES.all, {
@@ -80,7 +92,7 @@ function endpoint({ methods, epochMs }: NekteOptions, agentId: string): JsonRpcE
       const result = create(DiscoverResultSchema, {
         agent: agentId || PLATFORM_AGENT,
         caps: capabilities.map(toListed),
-        ...(version === "" ? {} : { v: version }),
+        v: version,
       });
       return encode(DiscoverResultSchema, result);
     },
@@ -95,7 +107,7 @@ function endpoint({ methods, epochMs }: NekteOptions, agentId: string): JsonRpcE
     async "nekte.delegate"(params, call) {
       try {
         const after = readLastEventId(call.lastEventId);
-        const request = readParams(DelegateRequestSchema, params);
+        const request = readParams(DelegateRequestSchema, wholeSeconds(params, "context"));
         const told = await methods.delegate(agentId, request, after, call);
         return call.takesEvents ? new EventStream(toEvents(told)) : await endOf(told);
       } catch (thrown) {
@@ -105,10 +117,12 @@ function endpoint({ methods, epochMs }: NekteOptions, agentId: string): JsonRpcE
     },
 
     async "nekte.context"(params, call) {
-      const request = readParams(ContextRequestSchema, named(params));
+      const request = readParams(ContextRequestSchema, wholeSeconds(named(params), "envelope"));
       const answer = await methods.context(agentId, request, call);
       // What was asked for is answered as it is.
-      if (answer.envelope !== undefined) return encode(ContextEnvelopeSchema, answer.envelope);
+      if (answer.envelope !== undefined) {
+        return withFraction(encode(ContextEnvelopeSchema, answer.envelope));
+      }
       return encode(ContextResponseSchema, answer);
     },
 
@@ -157,6 +171,7 @@ function endpoint({ methods, epochMs }: NekteOptions, agentId: string): JsonRpcE
     methods: new Map(Object.entries(calls)),
     errors: NEKTE_ERRORS,
     streaming: STREAMING,
+    ignoresUnknown: true,
   };
 }
 
@@ -220,18 +235,38 @@ function time<Name extends "createdAt" | "updatedAt">(
     : ({ case: `${name}Iso`, value: formatTime(ms) } as const);
 }
 
+/** Whether the platform serves, and with it an agent that it knows; 404 for an agent that it does not. */
+function healthRoute(path: string, { methods, deps, isServing }: NekteOptions): HttpRoute {
+  return {
+    methods: ["GET", "HEAD"],
+    path,
+    async handle(request, response, { agent = "" }) {
+      const serves = isServing();
+      if (serves && agent !== "") await methods.describe(agent, ownCall(request, response, deps));
+      const status = serves ? "SERVING" : "NOT_SERVING";
+      sendJson(response, serves ? 200 : 503, { status, agent: agent || PLATFORM_AGENT });
+    },
+  };
+}
+
+/** A call on the platform's own behalf. */
+function ownCall(request: HttpRequest, response: HttpResponse, deps: WireDeps): WireCall {
+  const call = wireCall(request, response, deps.publicUrl);
+  const options = { headers: ownHeaders(call.requestId), signal: call.signal };
+  return { ...call, asCaller: options, aside: options };
+}
+
 /** An agent card. It is public, so it is asked for on the platform's own behalf. */
 function cardRoute(path: string, { methods, deps, auth }: NekteOptions): HttpRoute {
   return {
-    methods: ["GET"],
+    methods: ["GET", "HEAD"],
     path,
     async handle(request, response, { agent = "" }) {
-      const call = wireCall(request, response, deps.publicUrl);
-      const options = { headers: ownHeaders(call.requestId), signal: call.signal };
-      const own: WireCall = { ...call, asCaller: options, aside: options };
+      const own = ownCall(request, response, deps);
       const { capabilities } = await methods.discover(agent, create(DiscoverRequestSchema), own);
       const card = agentCard({
         agent: agent || PLATFORM_AGENT,
+        description: agent === "" ? "" : await methods.describe(agent, own),
         endpoint: `${deps.publicUrl}/nekte${agent === "" ? "" : `/${encodeURIComponent(agent)}`}`,
         caps: capabilities.map(({ value }) => value?.id ?? ""),
         auth,

@@ -66,6 +66,16 @@ export class NekteMethods {
   }
 
   /**
+   * What an agent says of itself.
+   *
+   * @throws DeputeError AGENT_NOT_FOUND
+   */
+  async describe(agentId: string, call: WireCall): Promise<string> {
+    const { agent } = await this.#context.clients.agents.getAgent({ id: agentId }, call.aside);
+    return agent?.description ?? "";
+  }
+
+  /**
    * nekte.invoke (NEKTE 2): a task for the capability, whose end is waited for. A caller that hangs up cancels it.
    *
    * @throws DeputeError CAPABILITY_NOT_FOUND, INPUT_SCHEMA_VIOLATION, BUDGET_EXCEEDED (metadata `task_id`), TASK_TIMEOUT,

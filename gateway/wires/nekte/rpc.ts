@@ -23,7 +23,7 @@ export function nekteService(methods: NekteMethods, clock: Clock): ServiceImpl<t
         capabilities.flatMap((each) => (each.case === level ? [each.value as ValueAt<Level>] : []));
       return {
         agent: agentId || PLATFORM_AGENT,
-        ...(version === "" ? {} : { version }),
+        version,
         refs: of("ref"),
         summaries: of("summary"),
         schemas: of("full"),

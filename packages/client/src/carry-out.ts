@@ -1,4 +1,4 @@
-import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { create, type JsonValue, toJson } from "@bufbuild/protobuf";
 import {
   type Duration,
   durationFromMs,
@@ -18,6 +18,7 @@ import {
 import type { Completions } from "./completions.ts";
 import { handIn } from "./hand-in.ts";
 import { delay, endsLease, FIRST_BACKOFF_MS, insist, untilDecided, withGrace } from "./insist.ts";
+import { toValue } from "./json-value.ts";
 import { type Work, type WorkContext, WorkFailure, WorkSuspension } from "./work.ts";
 
 /** How often to beat when the assignment does not say, milliseconds. */
@@ -204,12 +205,12 @@ class Run {
       },
       partial: async (output, level = "compact", requestId = crypto.randomUUID()) => {
         signal.throwIfAborted();
-        const value = fromJson(ValueSchema, output);
+        const value = toValue(output);
         const report = { lease, output: value, resolvedLevel: level, requestId };
         await this.end(() => calls.reportPartial(report));
       },
       checkpoint: async (state) => {
-        const saved = { lease, checkpoint: fromJson(ValueSchema, state) };
+        const saved = { lease, checkpoint: toValue(state) };
         // Work that is given back may still leave to the next attempt what it has.
         if (signal.reason instanceof Released) await calls.saveCheckpoint(saved);
         signal.throwIfAborted();
@@ -226,7 +227,7 @@ class Run {
     const seen = this.#answers.length;
     const question = create(TaskQuestionSchema, {
       prompt,
-      ...(details === undefined ? {} : { details: fromJson(ValueSchema, details) }),
+      ...(details === undefined ? {} : { details: toValue(details) }),
     });
     await this.end(() => this.#calls.requestInput({ lease: this.#lease, question }));
     await new Promise<void>((resolve) => {
@@ -246,7 +247,7 @@ class Run {
     else if (signal.aborted) return;
     else if (error instanceof Interrupted) await this.end(() => this.#calls.suspendAssignment({ lease }));
     else if (error instanceof WorkSuspension) {
-      const checkpoint = error.checkpoint === undefined ? undefined : fromJson(ValueSchema, error.checkpoint);
+      const checkpoint = error.checkpoint === undefined ? undefined : toValue(error.checkpoint);
       const request = { lease, reason: error.message.slice(0, 1000), ...(checkpoint && { checkpoint }) };
       await this.end(() => this.#calls.suspendAssignment(request));
     } else await this.end(() => this.#calls.failAssignment({ lease, failure: failureOf(error) }));

@@ -1,5 +1,4 @@
-import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
-import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { create } from "@bufbuild/protobuf";
 import type { Client } from "@connectrpc/connect";
 import { ArtifactType } from "@depute/contracts/agenta/delegation/v0/common_pb";
 import {
@@ -9,6 +8,7 @@ import {
 } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Assignment, Lease, WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import type { Completions } from "./completions.ts";
+import { jsonText, toValue } from "./json-value.ts";
 import type { WorkDelivery, WorkResult } from "./work.ts";
 
 /**
@@ -51,16 +51,16 @@ function isSmall({ output, compact = null, minimal = "" }: WorkResult): boolean 
   return lengthOf(output) + lengthOf(compact) + minimal.length <= SMALL;
 }
 
-function lengthOf(value: JsonValue): number {
-  return JSON.stringify(value).length;
+function lengthOf(value: unknown): number {
+  return jsonText(value).length;
 }
 
 function completion(result: WorkResult) {
   const { output, compact, minimal, tokensUsed = 0, costMicrocents = 0n, attestationId = "" } = result;
   return {
     output: create(TaskOutputSchema, {
-      full: fromJson(ValueSchema, output),
-      ...(compact === undefined ? {} : { compact: fromJson(ValueSchema, compact) }),
+      full: toValue(output),
+      ...(compact === undefined ? {} : { compact: toValue(compact) }),
       ...(minimal === undefined ? {} : { minimal }),
     }),
     usage: create(TaskUsageSchema, { tokensUsed, costMicrocents }),

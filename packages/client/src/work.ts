@@ -50,7 +50,7 @@ export interface WorkDelivery {
   quotedAmount?: bigint;
 }
 
-/** What a piece of work gives. */
+/** What a piece of work gives. Values travel as JSON.stringify writes them: members that are undefined are left out. */
 export interface WorkResult {
   output: JsonValue;
   /** A shorter form of the output. */

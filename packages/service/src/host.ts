@@ -154,6 +154,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
           onState: (state) => readiness.setStore(module.name, name, state),
         }),
         metrics,
+        isServing: () => servers.find((each) => each.module === module)?.health.serving ?? false,
         get publicUrl() {
           return publicUrlOf(module.name);
         },

@@ -40,6 +40,8 @@ export interface ServiceDeps {
    */
   storeAt(name: string, keys?: Readonly<Record<string, string>>): StorePlace;
   readonly metrics: Registry;
+  /** Whether the service serves, as its health says; false before it listens. */
+  readonly isServing: () => boolean;
   /** The address under which clients know the platform, without a trailing slash. */
   readonly publicUrl: string;
   /** Aborts when the process begins to drain: long answers end. */

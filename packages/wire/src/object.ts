@@ -103,9 +103,10 @@ function findOutward(name: string, here: Place): unknown {
   return undefined;
 }
 
-/** Puts the members that no layer names where they are collected, or refuses the first of them. */
+/** Puts the members that no layer names where they are collected; else ignores them, or refuses the first of them. */
 function placeStrangers(layers: readonly Layer[], json: Json, names: readonly string[], here: Place): void {
   const keeper = layers.find((layer) => layer.plan.extra !== undefined);
+  if (keeper === undefined && layers[0]?.plan.ignoreUnknown === true) return;
   const extra: JsonObject = {};
   for (const name of names) {
     if (layers.some((layer) => layer.plan.names.has(name))) continue;

@@ -51,6 +51,8 @@ export interface Plan {
   /** The property that collects the members which no layer of the object names. */
   readonly extra: string | undefined;
   readonly nullIsAbsent: boolean;
+  /** Whether members that no layer of the object names are ignored; refused otherwise. */
+  readonly ignoreUnknown: boolean;
 }
 
 const plans = new WeakMap<DescMessage, Plan>();
@@ -80,6 +82,7 @@ function makePlan(desc: DescMessage): Plan {
     names,
     extra: extraField(desc)?.localName,
     nullIsAbsent: fileOptions(desc.file).nullIsAbsent,
+    ignoreUnknown: fileOptions(desc.file).ignoreUnknown,
   };
 }
 

@@ -9,7 +9,7 @@ import { DeputeError, ErrorReason, invalid, newId } from "@depute/core";
 import type { WriteTx } from "@depute/store";
 import type { ContextMemory } from "./context-memory.ts";
 import { messageDigest } from "./digest.ts";
-import { type ContextRecord, endOf, MAX_CONTEXT_MS, type Reader } from "./rules/context.ts";
+import { type ContextRecord, endOf, MAX_CONTEXT_MS, type Reader, ttlMsOf } from "./rules/context.ts";
 import { checkValue, MAX_VALUE_BYTES } from "./rules/values.ts";
 import { freeContextIds, insertContext } from "./store/context-rows.ts";
 
@@ -19,16 +19,16 @@ import { freeContextIds, insertContext } from "./store/context-rows.ts";
  * @param field where the envelope stands in the request
  * @throws DeputeError INVALID_REQUEST, LIMIT_EXCEEDED
  */
-export function checkEnvelope({ data, ttlS }: ContextEnvelope, field: string): void {
+export function checkEnvelope(envelope: ContextEnvelope, field: string): void {
   let value: Value;
   try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(data);
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(envelope.data);
     value = fromJson(ValueSchema, JSON.parse(text) as JsonValue);
   } catch {
     throw invalid(`${field}.data`, "is not JSON");
   }
   checkValue(value, `${field}.data`, MAX_VALUE_BYTES);
-  if (ttlS * 1000 > MAX_CONTEXT_MS) throw invalid(`${field}.ttl_s`, "is more than 30 days");
+  if (ttlMsOf(envelope) > MAX_CONTEXT_MS) throw invalid(`${field}.ttl_s`, "is more than 30 days");
 }
 
 /**
@@ -55,7 +55,7 @@ export function newContext(
     readers,
     derivedFrom: request.derivedFrom,
     createMs: nowMs,
-    expireMs: nowMs + envelope.ttlS * 1000,
+    expireMs: nowMs + ttlMsOf(envelope),
     isRevoked: false,
     dataIn: envelope.permissions?.persist === true ? "store" : "memory",
   };

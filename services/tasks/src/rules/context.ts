@@ -8,6 +8,11 @@ export const MAX_CONTEXT_MS = 30 * 86_400_000;
 /** Contexts that go along with one task. */
 export const MAX_CARRIED = 4;
 
+/** How long an envelope's data may be used, milliseconds. */
+export function ttlMsOf({ ttlS, ttlMs }: ContextEnvelope): number {
+  return ttlMs === undefined ? ttlS * 1000 : Number(ttlMs);
+}
+
 /** Bytes of the contexts that go along with one task, together. */
 export const MAX_CARRIED_BYTES = 1024 * 1024;
 

@@ -99,6 +99,7 @@ export async function openBench(
       authority: authorityNoting(rights),
       dataDir,
       metrics: createMetrics(),
+      isServing: () => true,
       storeAt: (name) => ({ file: join(dataDir, `${name}.sqlite`) }),
       publicUrl: "http://127.0.0.1",
       stopping: stopping.signal,

@@ -1,0 +1,25 @@
+import { describe, expect, test } from "vitest";
+import { wholeSeconds, withFraction } from "./ttl.ts";
+
+const envelope = (ttl_s: unknown, more: object = {}) => ({ envelope: { ttl_s, ...more } });
+
+describe("a time to live", () => {
+  test.each([
+    ["a whole number", envelope(60), envelope(60)],
+    ["a fraction", envelope(1.5), envelope(2, { ttl_ms: 1500 })],
+    ["less than a millisecond", envelope(0.0001), envelope(1, { ttl_ms: 1 })],
+    ["nothing", envelope(0), envelope(0)],
+    ["less than nothing", envelope(-0.5), envelope(-0.5)],
+    ["a text", envelope("60"), envelope("60")],
+    ["milliseconds that no document has", envelope(60, { ttl_ms: 1 }), envelope(60)],
+    ["no envelope", { envelope: null }, { envelope: null }],
+    ["no object", [1], [1]],
+  ])("of %s", (_, params, expected) => {
+    expect(wholeSeconds(params, "envelope")).toEqual(expected);
+  });
+
+  test("is told as it was given", () => {
+    expect(withFraction({ id: "a", ttl_s: 2, ttl_ms: 1500 })).toEqual({ id: "a", ttl_s: 1.5 });
+    expect(withFraction({ id: "a", ttl_s: 2 })).toEqual({ id: "a", ttl_s: 2 });
+  });
+});
