@@ -10,6 +10,9 @@ import { type Served, serve, startRedis } from "./serve.ts";
  */
 
 const ROUNDS = 300;
+/** Revocations that are acknowledged at once, and how many in all. */
+const AT_ONCE = 32;
+const MANY = 960;
 const WARM_UP = 50;
 const holder = keypairFromSeed(engine, new Uint8Array(32).fill(9)).principal.id;
 
@@ -33,12 +36,52 @@ export default async function benchmarks(): Promise<Benchmark[]> {
         { name: "median", unit: "ms", measure: () => at(0.5) },
         { name: "p99", unit: "ms", measure: () => at(0.99), atMost: 50 },
       ],
+    },
+    {
+      name: `a revocation, from the call to its acknowledgement, which is durable in the log and in the checkpoint`,
+      figures: [
+        { name: "one at a time, median", unit: "ms", measure: () => acknowledged(served) },
+        { name: `${AT_ONCE} at once`, unit: "1/s", measure: () => acknowledgedPerSecond(served) },
+      ],
       close: () => {
         served.close();
         redis.close();
       },
     },
   ];
+}
+
+let minted = 0;
+async function mintOne({ tokens }: Served): Promise<string> {
+  const { revocationId } = await tokens.mintToken({
+    ...{ requestId: `m${minted++}`, delegatee: holder, contractId: "ct_a1b2c3d4e5f6" },
+    capabilities: [{ namespace: "docs", action: "read", resource: "/**" }],
+  });
+  return revocationId;
+}
+
+async function acknowledged(served: Served): Promise<number> {
+  const times: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const revocationId = await mintOne(served);
+    const start = performance.now();
+    await served.revocations.revokeMintedToken({ revocationId, scope: RevocationScope.BLOCK });
+    times.push(performance.now() - start);
+  }
+  return times.sort((a, b) => a - b)[ROUNDS >> 1] ?? Number.NaN;
+}
+
+async function acknowledgedPerSecond(served: Served): Promise<number> {
+  const ids: string[] = [];
+  for (let n = 0; n < MANY; n++) ids.push(await mintOne(served));
+  const start = performance.now();
+  const one = async () => {
+    for (let id = ids.pop(); id !== undefined; id = ids.pop()) {
+      await served.revocations.revokeMintedToken({ revocationId: id, scope: RevocationScope.BLOCK });
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, one));
+  return MANY / ((performance.now() - start) / 1000);
 }
 
 /** Milliseconds of each round, in order of size. */

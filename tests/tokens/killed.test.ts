@@ -1,5 +1,8 @@
+import { cp, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { freePorts } from "@depute/cli/ports";
 import { connectTo } from "@depute/client";
+import { RevocationScope } from "@depute/contracts/delegateos/v0/revocation_pb";
 import { createProof, generateKeypair } from "@depute/dct";
 import { nativeEngine as engine } from "@depute/dct/native";
 import { startPlatformProcess } from "@depute/example-sentiment/processes";
@@ -41,4 +44,37 @@ test("a proof that was used before the platform was killed is used", { timeout: 
   }
   // It starts when a right clock's proofs can be told from those.
   await call(prove());
+});
+
+test("an older copy of the store is refused, however soon after a revocation the platform was killed", {
+  timeout: 120_000,
+}, async () => {
+  const folder = await dataFolder(cleanUp);
+  const settings = { DEPUTE_DATA_DIR: folder, DEPUTE_LOG_LEVEL: "fatal", DEPUTE_GATEWAY_PORT: "0" };
+  const start = async () => {
+    const started = await startPlatformProcess(["start"], settings);
+    cleanUp.add(() => started.stop("SIGKILL"));
+    return started;
+  };
+  let started = await start();
+  const { revocationId } = await connectTo(started.about).tokens.mintToken({
+    ...{ requestId: "one", delegatee: holder.principal.id, contractId: "ct_a1b2c3d4e5f6" },
+    capabilities: [{ namespace: "docs", action: "read", resource: "/**" }],
+  });
+  await started.stop();
+  const older = join(await dataFolder(cleanUp), "copy");
+  await cp(folder, older, { recursive: true });
+  started = await start();
+  await connectTo(started.about).revocations.revokeMintedToken({
+    revocationId,
+    scope: RevocationScope.BLOCK,
+  });
+  await started.stop("SIGKILL");
+  for (const name of await readdir(folder)) {
+    if (name.startsWith("tokens.sqlite")) await rm(join(folder, name));
+  }
+  for (const name of await readdir(older)) {
+    if (name.startsWith("tokens.sqlite")) await cp(join(older, name), join(folder, name));
+  }
+  await expect(start()).rejects.toThrow("ended before it was ready");
 });

@@ -5,13 +5,19 @@ import { readFileSync } from "node:fs";
 export interface Credentials {
   /** The principal that a secret belongs to; undefined when it is nobody's. */
   principalOf(secret: string): string | undefined;
+  /** Whether some secret belongs to the principal. */
+  names(principal: string): boolean;
   readonly size: number;
 }
 
 const HEX_SHA256 = /^[0-9a-f]{64}$/;
 
 /** Nobody's secret is right. */
-export const noCredentials: Credentials = { principalOf: () => undefined, size: 0 };
+export const noCredentials: Credentials = {
+  principalOf: () => undefined,
+  names: () => false,
+  size: 0,
+};
 
 /**
  * Reads a JSON array of `{principal, sha256}`, the digest in lower-case hex.
@@ -34,7 +40,12 @@ export function parseCredentials(json: string): Credentials {
     principals.set(sha256, principal);
   });
   // The look-up compares digests: what its time tells is about a hash that nobody can steer, not about the secret.
-  return { principalOf: (secret) => principals.get(sha256Hex(secret)), size: principals.size };
+  const named = new Set(principals.values());
+  return {
+    principalOf: (secret) => principals.get(sha256Hex(secret)),
+    names: (principal) => named.has(principal),
+    size: principals.size,
+  };
 }
 
 /** Reads a credentials file; no path means no credentials. */

@@ -147,6 +147,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         connect,
         authority: createAuthority(connect("tokens"), clock),
         auth: common.auth,
+        hasCredential: (principal) => credentials.names(principal),
         dataDir: common.dataDir,
         storeAt: (name, fingerprints) => ({
           ...storeAt(common, name),

@@ -29,6 +29,8 @@ export interface ServiceDeps {
   readonly authority: Authority;
   /** Whether a call without credentials is served (`open`), which is for loopback only. */
   readonly auth: "open" | "required";
+  /** Whether a configured credential belongs to the principal. */
+  hasCredential(principal: string): boolean;
   /** The folder for the service's files; it exists. */
   readonly dataDir: string;
   /**

@@ -1,5 +1,7 @@
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
-import type { Timers } from "@depute/core";
+import { readFileSync } from "node:fs";
+import { open, rename } from "node:fs/promises";
+import { dirname } from "node:path";
+import { DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
 import { type Logger, SettingsError } from "@depute/service";
 import type { Store } from "@depute/store";
@@ -17,6 +19,8 @@ interface CheckpointFileOptions {
   log: Logger;
   /** The present state, signed. */
   sign: () => Checkpoint;
+  /** Has the state read the whole log. */
+  look: () => Promise<void>;
 }
 
 /**
@@ -26,6 +30,11 @@ interface CheckpointFileOptions {
 export class CheckpointFile {
   readonly #options: CheckpointFileOptions;
   #cancel: (() => void) | undefined;
+  /** Up to which sequence the file has the log, durably. */
+  #saved = 0;
+  /** The write that goes on, and the one that begins after it; whoever comes meanwhile shares the latter. */
+  #writing: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
 
   constructor(options: CheckpointFileOptions) {
     this.#options = options;
@@ -51,24 +60,82 @@ export class CheckpointFile {
 
   /** Writes what is seen now, soon. */
   note(): void {
-    this.#cancel ??= this.#options.timers.after(WRITE_AFTER_MS, () => this.#write());
+    this.#cancel ??= this.#options.timers.after(WRITE_AFTER_MS, () => {
+      this.#cancel = undefined;
+      this.#write().catch((err: unknown) => this.#failed(err));
+    });
   }
 
-  close(): void {
-    if (this.#cancel === undefined) return;
-    this.#cancel();
-    this.#write();
-  }
-
-  #write(): void {
-    this.#cancel = undefined;
-    const { file, log, sign } = this.#options;
+  /**
+   * Resolves when the file has the log up to a sequence, durably. Calls that come while the file is written share the next
+   * write.
+   *
+   * @throws DeputeError DEPENDENCY_UNAVAILABLE when the file cannot be written; the revocation counts all the same
+   */
+  async saved(sequence: number): Promise<void> {
+    if (this.#saved >= sequence) return;
     try {
-      writeFileSync(`${file}.new`, JSON.stringify(sign()), { mode: 0o600 });
-      renameSync(`${file}.new`, file);
-    } catch (err) {
-      log.error({ err }, "the checkpoint of the revocation log cannot be written");
+      await this.#write();
+      if (this.#saved >= sequence) return;
+      // Another process wrote to the log before this one.
+      await this.#options.look();
+      await this.#write();
+    } catch (cause) {
+      this.#failed(cause);
+      throw new DeputeError(
+        ErrorReason.DEPENDENCY_UNAVAILABLE,
+        "the revocation is recorded, but the checkpoint beside the store cannot be written; repeat the call",
+        { metadata: { service: "tokens" }, cause },
+      );
     }
+  }
+
+  async close(): Promise<void> {
+    this.#cancel?.();
+    const wasNoted = this.#cancel !== undefined;
+    this.#cancel = undefined;
+    await (wasNoted ? this.#write() : (this.#next ?? this.#writing))?.catch((err: unknown) =>
+      this.#failed(err),
+    );
+  }
+
+  /** Writes what is known when the writing begins, which is after this call. */
+  #write(): Promise<void> {
+    this.#next ??= (this.#writing ?? Promise.resolve())
+      .catch(() => {})
+      .then(() => {
+        const writing = this.#replace();
+        this.#writing = writing;
+        this.#next = undefined;
+        return writing;
+      });
+    return this.#next;
+  }
+
+  /** Puts a new file in the place of the old one: after a crash there is one of the two, whole. */
+  async #replace(): Promise<void> {
+    const { file, sign } = this.#options;
+    const checkpoint = sign();
+    if (checkpoint.sequence < this.#saved) return;
+    const written = await open(`${file}.new`, "w", 0o600);
+    try {
+      await written.writeFile(JSON.stringify(checkpoint));
+      await written.sync();
+    } finally {
+      await written.close();
+    }
+    await rename(`${file}.new`, file);
+    const folder = await open(dirname(file), "r");
+    try {
+      await folder.sync();
+    } finally {
+      await folder.close();
+    }
+    this.#saved = checkpoint.sequence;
+  }
+
+  #failed(err: unknown): void {
+    this.#options.log.error({ err }, "the checkpoint of the revocation log cannot be written");
   }
 
   #read(): Checkpoint | undefined {

@@ -19,7 +19,14 @@ async function start(retention: { auditRetentionMs?: number; delegationRetention
   if (!parsed.ok) throw new Error(parsed.denial.type);
   const root: SignedJSONToken = parsed.token;
   const housekeeping = new Housekeeping({
-    ...{ store, clock, timers: clock, log: silent },
+    ...{
+      store,
+      clock,
+      timers: clock,
+      log: silent,
+      state: replica.state,
+      keyRevoker: { promote: async () => 0 },
+    },
     ...{ auditRetentionMs: 90 * DAY_MS, delegationRetentionMs: 30 * DAY_MS, ...retention },
   });
   const record = (token: SignedJSONToken) =>

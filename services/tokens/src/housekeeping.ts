@@ -2,10 +2,13 @@ import type { Clock, Timers } from "@depute/core";
 import { CLOCK_SKEW_MS } from "@depute/dct";
 import type { Logger } from "@depute/service";
 import type { Store, WriteTx } from "@depute/store";
+import type { KeyRevoker } from "./key-revoker.ts";
+import type { RevocationState } from "./revocation-state.ts";
 import { forgetDecisions } from "./store/audit-rows.ts";
 import { forgetUsedBlocks } from "./store/binding-rows.ts";
 import { forgetBlocks } from "./store/block-rows.ts";
 import { forgetDelegations } from "./store/delegation-rows.ts";
+import { expirePending, findPending } from "./store/pending-rows.ts";
 import { pruneRevocations } from "./store/revocation-rows.ts";
 
 const EVERY_MS = 60_000;
@@ -20,6 +23,8 @@ interface HousekeepingOptions {
   clock: Clock;
   timers: Timers;
   log: Logger;
+  state: Pick<RevocationState, "dropPending" | "dropPendingKey">;
+  keyRevoker: Pick<KeyRevoker, "promote">;
   /** Milliseconds that decisions are kept; 0 for ever. */
   auditRetentionMs: number;
   /** Milliseconds after its expiry that a delegation, and a block, are kept; 0 for ever. */
@@ -52,12 +57,13 @@ export class Housekeeping {
 
   /** One round. Never rejects. */
   async tidy(): Promise<void> {
-    const { clock, log, auditRetentionMs, delegationRetentionMs } = this.#options;
+    const { clock, log, keyRevoker, auditRetentionMs, delegationRetentionMs } = this.#options;
     const now = clock.now();
     const jobs: ((tx: WriteTx) => Promise<number>)[] = [
       // A block that is over by itself is denied as expired, whatever the log says of it.
       (tx) => pruneRevocations(tx, now - CLOCK_SKEW_MS, BATCH),
       (tx) => forgetUsedBlocks(tx, now - USED_BLOCKS_MS, BATCH),
+      (tx) => this.#expirePending(tx, now),
     ];
     if (auditRetentionMs > 0) jobs.push((tx) => forgetDecisions(tx, now - auditRetentionMs, BATCH));
     if (delegationRetentionMs > 0) {
@@ -68,10 +74,24 @@ export class Housekeeping {
       );
     }
     try {
+      await keyRevoker.promote(BATCH);
       for (const job of jobs) await this.#repeat(job);
     } catch (err) {
       log.error({ err }, "what is old cannot be removed; trying again");
     }
+  }
+
+  async #expirePending(tx: WriteTx, now: number): Promise<number> {
+    const { state } = this.#options;
+    const over = await expirePending(tx, now, BATCH);
+    for (const one of over) {
+      if ("statement" in one) tx.afterCommit(() => state.dropPendingKey(one.statement.key));
+      // Of two scopes the one that was said later may still wait.
+      else if ((await findPending(tx, one.entry, now)).length === 0) {
+        tx.afterCommit(() => state.dropPending(one.entry));
+      }
+    }
+    return over.length;
   }
 
   async #repeat(job: (tx: WriteTx) => Promise<number>): Promise<void> {

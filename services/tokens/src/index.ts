@@ -1,4 +1,6 @@
 import { join } from "node:path";
+import { createClient } from "@connectrpc/connect";
+import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
 import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
 import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
@@ -28,6 +30,8 @@ import { createIdentify } from "./identify.ts";
 import { Judge } from "./judge.ts";
 import { KeyRevoker } from "./key-revoker.ts";
 import { KeyStore } from "./key-store.ts";
+import { KnownKeys } from "./known-keys.ts";
+import { PendingPool } from "./pending-pool.ts";
 import { RevocationLog } from "./revocation-log.ts";
 import { RevocationPeers } from "./revocation-peers.ts";
 import { REVOCATIONS_TOPIC, RevocationReader } from "./revocation-reader.ts";
@@ -77,7 +81,8 @@ export const tokens = defineService({
     const reader = new RevocationReader({ engine, store, bus, clock, timers, log, state, pollMs });
     const sign = () => signCheckpoint(engine, state, formatTime(clock.now()), root);
     const file = join(dataDir, "revocations.checkpoint");
-    const seenLog = new CheckpointFile({ file, engine, signer: root.principal.id, timers, log, sign });
+    const look = () => reader.look();
+    const seenLog = new CheckpointFile({ file, engine, signer: root.principal.id, timers, log, sign, look });
     try {
       await notes.start();
       await seen.start();
@@ -90,15 +95,37 @@ export const tokens = defineService({
     }
 
     const audit = new AuditLog({ store, clock, timers, log });
-    const maxPending = settings.maxPendingRevocations;
+    const known = new KnownKeys({
+      ...{ configured: new Set([...roots, ...settings.minters]), log },
+      hasCredential: (principal) => deps.hasCredential(principal),
+      agents: createClient(AgentService, deps.connect("registry")),
+    });
+    const pool = new PendingPool({
+      ...{ clock, max: settings.maxPendingRevocations },
+      longestLifeMs: settings.tokenMaxLifetime + settings.clockSkew,
+    });
+    const saved = (sequence: number) => seenLog.saved(sequence);
     const delegations = new DelegationLog({ store, clock, timers, log, state });
     delegations.start();
     const revocations = new RevocationLog({
-      ...{ engine, root: root.principal.id, store, bus, clock, state, audit, delegations, maxPending },
+      ...{
+        engine,
+        root: root.principal.id,
+        store,
+        bus,
+        clock,
+        state,
+        audit,
+        delegations,
+        known,
+        pool,
+        saved,
+      },
       maxDaily: settings.maxDailyRevocations,
     });
     const keyRevoker = new KeyRevoker({
       ...{ engine, store, bus, clock, timers, log, root, state, audit, revocations, delegations },
+      ...{ known, pool, saved },
     });
     keyRevoker.start();
     const keys = new KeyStore({
@@ -126,7 +153,7 @@ export const tokens = defineService({
     agentKeys.start();
     peers.start();
     const housekeeping = new Housekeeping({
-      ...{ store, clock, timers, log },
+      ...{ store, clock, timers, log, state, keyRevoker },
       auditRetentionMs: settings.auditRetention,
       delegationRetentionMs: settings.delegationRetention,
     });
@@ -147,7 +174,7 @@ export const tokens = defineService({
     const proofs = new HolderProofs({ engine, state, seen });
     const judge = new Judge({
       ...{ engine, clock, isProofRequired, chains, proofs, state, revocations, audit, notes },
-      look: () => reader.look(),
+      look,
     });
     const sessions = new SessionDesk({ engine, clock, audit, chains, proofs, judge, verifier: root });
     log.info({ root: root.principal.id, roots: roots.size, engine: engine.name }, "the platform's root key");
@@ -201,7 +228,7 @@ export const tokens = defineService({
         await audit.close();
         await seen.close();
         await store.close();
-        seenLog.close();
+        await seenLog.close();
         root.privateKey.fill(0);
       },
     };

@@ -1,22 +1,20 @@
 import type { Bus } from "@depute/bus";
-import { type Clock, DeputeError, ErrorReason, type Timers } from "@depute/core";
+import type { Clock, Timers } from "@depute/core";
 import { type CryptoEngine, createRevocation, type Keypair } from "@depute/dct";
 import type { Logger } from "@depute/service";
-import type { Store, WriteTx } from "@depute/store";
+import type { ReadTx, Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
 import { BackgroundWork } from "./background.ts";
 import type { DelegationLog } from "./delegation-log.ts";
+import type { KnownKeys } from "./known-keys.ts";
+import type { PendingPool } from "./pending-pool.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import { REVOCATIONS_TOPIC } from "./revocation-reader.ts";
 import type { RevocationState } from "./revocation-state.ts";
 import { type KeyStatement, keptBefore, statementId } from "./rules/key-revocation.ts";
-import {
-  blocksSignedBefore,
-  blocksSignedSince,
-  isKnownPrincipal,
-  mayRevokeRecorded,
-} from "./store/block-rows.ts";
+import { blocksSignedBefore, blocksSignedSince, mayRevokeRecorded } from "./store/block-rows.ts";
 import { beginSweep, firstSweep, moveSweep } from "./store/key-rows.ts";
+import { findPendingStatements, settledStatements, settlePending } from "./store/pending-rows.ts";
 import { appendKeyRevocation, findKeyRevocations, type LogPlace } from "./store/revocation-rows.ts";
 
 /** Blocks of a revoked key that are looked at in one transaction. */
@@ -35,6 +33,10 @@ interface KeyRevokerOptions {
   audit: AuditLog;
   revocations: RevocationLog;
   delegations: DelegationLog;
+  known: Pick<KnownKeys, "isRecorded" | "isNamed">;
+  pool: PendingPool;
+  /** Resolves when the checkpoint beside the store, too, has the log up to a sequence. */
+  saved: (sequence: number) => Promise<void>;
 }
 
 /**
@@ -66,41 +68,70 @@ export class KeyRevoker {
   /**
    * Records a statement whose signature holds, durably. One that says no more than the log has is not written again.
    *
-   * @throws DeputeError TOKEN_NOT_FOUND for a key that revokes itself and that no recorded block names: anybody can make
-   *   keys, and the log keeps what it has
+   * @returns undefined for the own word of a key that neither a recorded block, a card nor a credential names: anybody can
+   *   make keys, and the log keeps what it has, so the statement waits among others and counts as long as it does
+   * @throws DeputeError LIMIT_EXCEEDED when too many wait
    */
-  async record(statement: KeyStatement, caller: string): Promise<LogPlace> {
-    const { engine, store, bus, clock, root, state, audit } = this.#options;
+  async record(statement: KeyStatement, caller: string): Promise<LogPlace | undefined> {
+    const { store, root, known, saved } = this.#options;
+    const mayLog = async (tx: ReadTx) =>
+      statement.revokedBy === root.principal.id || (await known.isRecorded(tx, statement.key));
+    let place = await store.write(async (tx) =>
+      (await mayLog(tx)) ? this.#append(tx, statement, caller) : undefined,
+    );
+    if (place === undefined && (await known.isNamed(statement.key))) {
+      place = await store.write((tx) => this.#append(tx, statement, caller));
+    }
+    if (place === undefined) await store.write((tx) => this.#wait(tx, statement, caller));
+    else await saved(place.sequence);
+    return place;
+  }
+
+  /** Logs statements that waited and whose keys recorded blocks name by now; how many. */
+  async promote(limit: number): Promise<number> {
+    const { store, clock } = this.#options;
+    const waiting = await store.read((tx) => settledStatements(tx, clock.now(), limit));
+    for (const statement of waiting) await store.write((tx) => this.#append(tx, statement, ""));
+    return waiting.length;
+  }
+
+  async #append(tx: WriteTx, statement: KeyStatement, caller: string): Promise<LogPlace> {
+    const { engine, bus, clock, state, audit } = this.#options;
     const { key, revokedBy } = statement;
     const from = keptBefore(statement) ?? 0;
-    return store.write(async (tx) => {
-      const known = (await findKeyRevocations(tx, key)).find((place) => {
-        return place.key?.revokedBy === revokedBy && (keptBefore(place.key) ?? 0) <= from;
-      });
-      if (known !== undefined) return known;
-      if (revokedBy !== root.principal.id && !(await isKnownPrincipal(tx, key))) {
-        throw new DeputeError(ErrorReason.TOKEN_NOT_FOUND, "no recorded block names this key", {
-          metadata: { revocation_id: key },
-        });
-      }
-      const place = await appendKeyRevocation(
-        tx,
-        engine,
-        statement,
-        statementId(engine, statement),
-        clock.now(),
-      );
-      const kept = await blocksSignedBefore(tx, key, from);
-      await beginSweep(tx, place.sequence);
-      await audit.write(tx, {
-        ...{ kind: "revoke", caller, principal: revokedBy, decision: "allowed", reason: "key", blocks: [] },
-      });
-      tx.afterCommit(() => {
-        state.addKey(place, { key, keepBefore: from, kept });
-        bus.publish(REVOCATIONS_TOPIC, key);
-        this.#work.kick();
-      });
-      return place;
+    const id = statementId(engine, statement);
+    const logged = (await findKeyRevocations(tx, key)).find((place) => {
+      return place.key?.revokedBy === revokedBy && (keptBefore(place.key) ?? 0) <= from;
+    });
+    await settlePending(tx, { revocationId: id, revokedBy });
+    if (logged !== undefined) return logged;
+    const place = await appendKeyRevocation(tx, engine, statement, id, clock.now());
+    const kept = await blocksSignedBefore(tx, key, from);
+    await beginSweep(tx, place.sequence);
+    await audit.write(tx, {
+      ...{ kind: "revoke", caller, principal: revokedBy, decision: "allowed", reason: "key", blocks: [] },
+    });
+    tx.afterCommit(() => {
+      state.addKey(place, { key, keepBefore: from, kept });
+      state.dropPendingKey(key);
+      bus.publish(REVOCATIONS_TOPIC, key);
+      this.#work.kick();
+    });
+    return place;
+  }
+
+  async #wait(tx: WriteTx, statement: KeyStatement, caller: string): Promise<void> {
+    const { engine, bus, clock, state, audit, pool } = this.#options;
+    const { key } = statement;
+    // One statement is enough: no recorded block of the key can be kept.
+    if ((await findPendingStatements(tx, key, clock.now())).length > 0) return;
+    await pool.add(tx, statementId(engine, statement), { statement }, { caller, isKnown: false });
+    await audit.write(tx, {
+      ...{ kind: "revoke", caller, principal: key, decision: "allowed", reason: "pending", blocks: [] },
+    });
+    tx.afterCommit(() => {
+      state.addPendingKey(key);
+      bus.publish(REVOCATIONS_TOPIC, key);
     });
   }
 

@@ -4,23 +4,22 @@ import { type CryptoEngine, mayRevoke, type RevocationEntry } from "@depute/dct"
 import type { Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
 import type { DelegationLog } from "./delegation-log.ts";
+import type { KnownKeys } from "./known-keys.ts";
+import type { PendingPool } from "./pending-pool.ts";
 import { REVOCATIONS_TOPIC } from "./revocation-reader.ts";
 import type { RevocationState } from "./revocation-state.ts";
 import type { Block } from "./rules/blocks.ts";
 import { hasBlock, mayRevokeRecorded } from "./store/block-rows.ts";
+import { findPending, keepPending, settlePending } from "./store/pending-rows.ts";
 import {
   appendRevocation,
-  countPending,
   countSince,
-  findPending,
   findRevocations,
-  insertPending,
   type LoggedRevocation,
-  settlePending,
 } from "./store/revocation-rows.ts";
 
-/** Entries of one revoker that may wait. */
-const MAX_PENDING_OF_ONE = 1000;
+/** It waits, and who revokes is to be asked about first. */
+const UNPLACED = Symbol("unplaced");
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -34,7 +33,10 @@ interface LogOptions {
   state: RevocationState;
   audit: AuditLog;
   delegations: DelegationLog;
-  maxPending: number;
+  known: Pick<KnownKeys, "isRecorded" | "isNamed">;
+  pool: PendingPool;
+  /** Resolves when the checkpoint beside the store, too, has the log up to a sequence. */
+  saved: (sequence: number) => Promise<void>;
   /** Blocks that one principal may revoke within a day. */
   maxDaily: number;
 }
@@ -65,30 +67,43 @@ export class RevocationLog {
     caller: string,
     chain: readonly Block[],
   ): Promise<LoggedRevocation | undefined> {
-    return this.#options.store.write(async (tx) => {
-      const known = await covered(tx, entry);
-      if (known !== undefined) return known;
-      if (mayRevoke(entry, chain) || (await mayRevokeRecorded(tx, entry.revocationId, entry.revokedBy))) {
-        return this.#append(tx, entry, caller);
-      }
-      const isKnown =
-        chain.some(({ revocationId }) => revocationId === entry.revocationId) ||
-        (await hasBlock(tx, entry.revocationId));
-      if (isKnown) {
-        throw new DeputeError(
-          ErrorReason.NOT_AUTHORIZED_TO_REVOKE,
-          "the revoker neither signed the block or one above it, nor holds it",
-          { violations: [{ field: "entry.revoked_by", description: "may not revoke this block" }] },
-        );
-      }
-      await this.#wait(tx, entry, caller);
-      return undefined;
-    });
+    const { store, known } = this.#options;
+    let recorded = await store.write((tx) => this.#record(tx, entry, chain, { caller }));
+    if (recorded === UNPLACED) {
+      const isKnown = await known.isNamed(entry.revokedBy);
+      recorded = await store.write((tx) => this.#record(tx, entry, chain, { caller, isKnown }));
+    }
+    return recorded === UNPLACED || recorded === undefined ? undefined : this.#acknowledged(recorded);
+  }
+
+  /** @returns UNPLACED when it waits, and others have to be asked first whether its revoker is known */
+  async #record(
+    tx: WriteTx,
+    entry: RevocationEntry,
+    chain: readonly Block[],
+    by: { caller: string; isKnown?: boolean },
+  ): Promise<LoggedRevocation | typeof UNPLACED | undefined> {
+    const known = await covered(tx, entry);
+    if (known !== undefined) return known;
+    if (mayRevoke(entry, chain) || (await mayRevokeRecorded(tx, entry.revocationId, entry.revokedBy))) {
+      return this.#append(tx, entry, by.caller);
+    }
+    const isKnown =
+      chain.some(({ revocationId }) => revocationId === entry.revocationId) ||
+      (await hasBlock(tx, entry.revocationId));
+    if (isKnown) {
+      throw new DeputeError(
+        ErrorReason.NOT_AUTHORIZED_TO_REVOKE,
+        "the revoker neither signed the block or one above it, nor holds it",
+        { violations: [{ field: "entry.revoked_by", description: "may not revoke this block" }] },
+      );
+    }
+    return this.#wait(tx, entry, by);
   }
 
   /** As record, for an entry by the root that signed a recorded block. */
   async recordOwn(entry: RevocationEntry, caller: string): Promise<LoggedRevocation> {
-    return this.#options.store.write(async (tx) => {
+    const logged = await this.#options.store.write(async (tx) => {
       const known = await covered(tx, entry);
       if (known !== undefined) return known;
       if (!(await hasBlock(tx, entry.revocationId, entry.revokedBy))) {
@@ -98,6 +113,13 @@ export class RevocationLog {
       }
       return this.#append(tx, entry, caller);
     });
+    return this.#acknowledged(logged);
+  }
+
+  /** What is acknowledged is in the checkpoint as well, so that no older copy of the store passes for the present one. */
+  async #acknowledged(logged: LoggedRevocation): Promise<LoggedRevocation> {
+    await this.#options.saved(logged.sequence);
+    return logged;
   }
 
   /** As record, within a transaction, for an entry whose revoker's right is proved. */
@@ -152,34 +174,34 @@ export class RevocationLog {
     key: Pick<RevocationEntry, "revocationId" | "revokedBy">,
     caller: string,
   ): Promise<void> {
-    const waiting = await findPending(tx, key);
+    const waiting = await findPending(tx, key, this.#options.clock.now());
     if (waiting.length === 0) return;
     await settlePending(tx, key);
-    for (const { entry } of waiting) {
+    for (const entry of waiting) {
       if ((await covered(tx, entry)) === undefined) await this.#append(tx, entry, caller);
     }
     tx.afterCommit(() => this.#options.state.dropPending(key));
   }
 
-  async #wait(tx: WriteTx, entry: RevocationEntry, caller: string): Promise<void> {
-    const { bus, clock, state, audit, maxPending } = this.#options;
-    const waiting = await findPending(tx, entry);
-    if (waiting.some((one) => covers(one.entry, entry))) return;
-    const { all, own } = await countPending(tx, entry.revokedBy);
-    if (all >= maxPending || own >= MAX_PENDING_OF_ONE) {
-      const max = all >= maxPending ? maxPending : MAX_PENDING_OF_ONE;
-      throw new DeputeError(
-        ErrorReason.LIMIT_EXCEEDED,
-        "too many revocations wait; send a token that has the block",
-        { metadata: { limit: "pending_revocations", max: String(max) } },
-      );
-    }
-    await insertPending(tx, entry, clock.now());
+  async #wait(
+    tx: WriteTx,
+    entry: RevocationEntry,
+    by: { caller: string; isKnown?: boolean },
+  ): Promise<typeof UNPLACED | undefined> {
+    const { bus, clock, state, audit, known, pool } = this.#options;
+    const isKnown = by.isKnown === true || (await known.isRecorded(tx, entry.revokedBy));
+    const waiting = await findPending(tx, entry, clock.now());
+    if (isKnown) await keepPending(tx, entry);
+    if (waiting.some((one) => covers(one, entry))) return undefined;
+    if (!isKnown && by.isKnown === undefined) return UNPLACED;
+    const { caller } = by;
+    await pool.add(tx, entry.revocationId, { entry }, { caller, isKnown });
     await audit.write(tx, { ...decision(entry, caller), decision: "allowed", reason: "pending" });
     tx.afterCommit(() => {
       state.addPending(entry);
       bus.publish(REVOCATIONS_TOPIC, entry.revocationId);
     });
+    return undefined;
   }
 }
 

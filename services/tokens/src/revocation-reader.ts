@@ -7,7 +7,8 @@ import type { RevocationState, RevokedKey } from "./revocation-state.ts";
 import { contentDigest, isContinued, nextHead } from "./rules/checkpoint.ts";
 import { keptBefore } from "./rules/key-revocation.ts";
 import { blocksSignedBefore } from "./store/block-rows.ts";
-import { headAt, type LogPlace, readLog, readPending } from "./store/revocation-rows.ts";
+import { readPending } from "./store/pending-rows.ts";
+import { headAt, type LogPlace, readLog } from "./store/revocation-rows.ts";
 
 /** The bus's topic of the log; its wake-ups say nothing but "look". */
 export const REVOCATIONS_TOPIC = "revocations";
@@ -73,9 +74,10 @@ export class RevocationReader {
         else state.pass(place);
         last = place;
       }
-      for (const { position, entry } of pending) {
-        state.addPending(entry);
-        this.#position = position;
+      for (const one of pending) {
+        if ("entry" in one) state.addPending(one.entry);
+        else state.addPendingKey(one.statement.key);
+        this.#position = one.position;
       }
       isMore = places.length === BATCH || pending.length === BATCH;
     }
@@ -94,7 +96,7 @@ export class RevocationReader {
         kept: await blocksSignedBefore(tx, key.key, keepBefore),
       });
     }
-    const pending = await readPending(tx, this.#position, BATCH);
+    const pending = await readPending(tx, this.#position, this.#options.clock.now(), BATCH);
     return { places, keys, pending, headThen: await headAt(tx, after) };
   }
 

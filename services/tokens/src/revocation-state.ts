@@ -25,6 +25,8 @@ export class RevocationState {
   readonly #revoked = new RevocationSet();
   readonly #pending = new Map<string, Set<string>>();
   readonly #keys = new Map<string, { keepBefore: number; kept: RevocationSet }>();
+  /** Keys that no recorded block names and that have revoked themselves. */
+  readonly #pendingKeys = new Set<string>();
   #sequence = 0;
   #head = NO_HEAD;
   #isConflicting = false;
@@ -63,7 +65,8 @@ export class RevocationState {
   isRevoked(revocationId: string, rightful: readonly string[]): boolean {
     return (
       this.#revoked.has(revocationId) ||
-      (this.#keys.size > 0 && this.#isKeyRevoked(revocationId, rightful.at(-2) ?? "")) ||
+      (this.#keys.size + this.#pendingKeys.size > 0 &&
+        this.#isKeyRevoked(revocationId, rightful.at(-2) ?? "")) ||
       this.isPending(revocationId, rightful)
     );
   }
@@ -76,7 +79,7 @@ export class RevocationState {
 
   /** Whether a key was revoked: nobody knows any more who holds it. */
   isRevokedKey(principal: string): boolean {
-    return this.#keys.has(principal);
+    return this.#keys.has(principal) || this.#pendingKeys.has(principal);
   }
 
   isStale(now: number): boolean {
@@ -125,6 +128,16 @@ export class RevocationState {
     if (revokers?.size === 0) this.#pending.delete(revocationId);
   }
 
+  /** Takes a key's own statement that waits: it counts as long as it does. */
+  addPendingKey(key: string): void {
+    this.#pendingKeys.add(key);
+  }
+
+  /** Forgets a statement that waited, once the log has it or its time is over. */
+  dropPendingKey(key: string): void {
+    this.#pendingKeys.delete(key);
+  }
+
   /** Notes that everything recorded before this moment is known. */
   looked(time: number): void {
     this.#lastLook = Math.max(this.#lastLook, time);
@@ -132,6 +145,7 @@ export class RevocationState {
 
   #isKeyRevoked(revocationId: string, signer: string): boolean {
     const revoked = this.#keys.get(signer);
-    return revoked !== undefined && !revoked.kept.has(revocationId);
+    if (revoked !== undefined) return !revoked.kept.has(revocationId);
+    return this.#pendingKeys.has(signer);
   }
 }

@@ -93,7 +93,9 @@ export const tokensSettings = defineSettings({
     type: "int",
     default: 100_000,
     min: 1,
-    help: "revocations kept whose right cannot be checked yet; beyond, more are refused",
+    help:
+      "revocations by keys that no recorded block, card or credential names, kept until their right can be checked or the " +
+      "longest token life is over; one caller may have a tenth",
     group: REVOCATIONS,
   },
   maxDailyRevocations: {

@@ -97,6 +97,7 @@ export async function openBench(
       auth: "open",
       connect: (name) => createDirectTransport({ routes: fakes.routes(name) }),
       authority: authorityNoting(rights),
+      hasCredential: () => false,
       dataDir,
       metrics: createMetrics(),
       isServing: () => true,

@@ -88,13 +88,8 @@ export function keyService(tokens: TokensContext): Required<ServiceImpl<typeof K
       const statement = await keys.use(keyId, owner, "revoke", (keypair) =>
         signKeyRevocation(engine, about, keypair),
       );
-      try {
-        return { key: toKey(key), revocation: toRevocation(await keyRevoker.record(statement, owner)) };
-      } catch (error) {
-        if (error instanceof DeputeError && error.reason === ErrorReason.TOKEN_NOT_FOUND)
-          return { key: toKey(key) };
-        throw error;
-      }
+      const place = await keyRevoker.record(statement, owner);
+      return { key: toKey(key), ...(place !== undefined && { revocation: toRevocation(place) }) };
     },
 
     async mintWithKey({ keyId, mint }, context) {

@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { RevocationScope } from "@depute/contracts/delegateos/v0/revocation_pb";
@@ -35,6 +35,46 @@ describe("the checkpoint", () => {
     );
     expect(checkpoint).toMatchObject({ sequence: 2n, head: last.head });
     expect(isSignedCheckpoint(engine, { ...checkpoint, sequence: 2 }, principal)).toBe(true);
+  });
+
+  it("is on disk before a revocation is acknowledged, however many share a write", async () => {
+    const onDisk = () =>
+      JSON.parse(readFileSync(join(platform.dataDir, "revocations.checkpoint"), "utf8")).sequence as number;
+    for (let sequence = 1; sequence <= 3; sequence++) {
+      await revokeOne();
+      expect(onDisk()).toBe(sequence);
+    }
+    const ids = await Promise.all(
+      Array.from({ length: 20 }, async () => (await mint(platform)).revocationId),
+    );
+    await Promise.all(
+      ids.map(async (revocationId) => {
+        const entry = revocation(platform, revocationId, alice);
+        const { revocation: logged } = await platform.revocations.revokeToken({ entry });
+        expect(onDisk()).toBeGreaterThanOrEqual(Number(logged?.sequence));
+        // A repeated call acknowledges the same.
+        await platform.revocations.revokeToken({ entry });
+      }),
+    );
+    expect(onDisk()).toBe(23);
+  });
+
+  it("that cannot be written keeps a revocation from being acknowledged, and the block is revoked", async () => {
+    const { revocationId, token } = await mint(platform);
+    const entry = revocation(platform, revocationId, alice);
+    const blocked = join(platform.dataDir, "revocations.checkpoint.new");
+    mkdirSync(blocked);
+    expect((await refusal(platform.revocations.revokeToken({ entry }))).reason).toBe(
+      "DEPENDENCY_UNAVAILABLE",
+    );
+    expect((await verify(platform, token, alice)).result).toMatchObject({
+      value: { type: DenialType.REVOKED },
+    });
+    expect((await refusal(platform.revocations.revokeToken({ entry }))).reason).toBe(
+      "DEPENDENCY_UNAVAILABLE",
+    );
+    rmdirSync(blocked);
+    expect((await platform.revocations.revokeToken({ entry })).revocation?.sequence).toBe(1n);
   });
 
   it("keeps a platform from starting on a store as it was before (R3)", async () => {

@@ -1,7 +1,7 @@
 import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { RevocationScope } from "@depute/contracts/delegateos/v0/revocation_pb";
 import { fromTimestamp } from "@depute/core";
-import { createRevocation } from "@depute/dct";
+import { createRevocation, generateKeypair, type Keypair } from "@depute/dct";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fromEntry } from "../rules/documents.ts";
 import { forgeLink } from "../testing/forge.ts";
@@ -237,6 +237,44 @@ describe("a bare entry for a block that is not known (R1)", () => {
       token: given(narrowed.token),
     });
     expect(logged?.sequence).toBe(1n);
+  });
+
+  it("has room, whatever strangers fill, where a recorded block or a credential names its revoker", async () => {
+    const small = await startPlatform(["--max-pending-revocations", "20"], [], [id(carol)]);
+    try {
+      const bare = (n: number, by: Keypair, options = {}) => {
+        const block = Buffer.alloc(32, n).toString("base64url");
+        return small.revocations.revokeToken({ entry: revocation(small, block, by) }, options);
+      };
+      let filled = 0;
+      // Throwaway keys of one caller get a tenth of the pool, and those of many the whole.
+      for (const caller of Array.from({ length: 12 }, () => generateKeypair(engine))) {
+        for (let n = 0; n < 3; n++) {
+          const hasRoom = n < 2 && filled < 20;
+          const taken = await bare(
+            filled,
+            generateKeypair(engine),
+            as(small, caller, "RevocationService/RevokeToken"),
+          ).then(
+            () => true,
+            () => false,
+          );
+          if (taken) filled++;
+          expect(taken).toBe(hasRoom);
+        }
+      }
+      expect(filled).toBe(20);
+      expect(await refusal(bare(100, mallory))).toMatchObject({ reason: "LIMIT_EXCEEDED" });
+      await attenuate(small, (await mint(small)).token, alice, bob);
+      for (const known of [alice, bob, carol]) {
+        for (let n = 0; n < 30; n++) expect(await bare(100 + n, known)).toMatchObject({ pending: true });
+      }
+      // Strangers' entries go with the longest token life, and leave their room.
+      small.clock.advance(24 * 3_600_000 + 30_001);
+      expect(await bare(200, mallory)).toMatchObject({ pending: true });
+    } finally {
+      await small.stop();
+    }
   });
 
   it("is refused once too many wait; a chain still helps", async () => {

@@ -55,7 +55,8 @@ export function revocationService(tokens: TokensContext): Required<ServiceImpl<t
     async revokeKey({ revocation }, context) {
       const { principal: caller } = await tokens.identify(context);
       const statement = signedStatement(tokens, revocation, caller);
-      return { revocation: toRevocation(await tokens.keyRevoker.record(statement, caller)) };
+      const place = await tokens.keyRevoker.record(statement, caller);
+      return place === undefined ? { pending: true } : { revocation: toRevocation(place) };
     },
 
     async revokeKeyAsRoot({ key, keepBefore }, context) {
@@ -68,7 +69,8 @@ export function revocationService(tokens: TokensContext): Required<ServiceImpl<t
       };
       if (parsePrincipal(key) === undefined) throw invalid("key", "is not an Ed25519 public key");
       const statement = signKeyRevocation(engine, about, root);
-      return { revocation: toRevocation(await tokens.keyRevoker.record(statement, identity.principal)) };
+      const place = await tokens.keyRevoker.record(statement, identity.principal);
+      return place === undefined ? {} : { revocation: toRevocation(place) };
     },
 
     async getRevocationCheckpoint(_, context) {

@@ -131,8 +131,6 @@ describe("RevokeKey (R12)", () => {
     expect((await refusal(revoke({ ...statement, keepBefore: "2026-02-30T00:00:00Z" }))).fields).toEqual([
       "revocation.keep_before",
     ]);
-    const unknown = await refusal(revoke(own(mallory)));
-    expect(unknown).toMatchObject({ reason: "TOKEN_NOT_FOUND", metadata: { revocation_id: id(mallory) } });
     expect((await platform.revocations.listRevocations({})).lastSequence).toBe(0n);
   });
 
@@ -149,5 +147,45 @@ describe("RevokeKey (R12)", () => {
     expect(await outcome(second.token, bob)).toBe(DenialType.REVOKED);
     const noKey = platform.revocations.revokeKeyAsRoot({ key: "_".repeat(43) });
     expect((await refusal(noKey)).fields).toEqual(["key"]);
+  });
+});
+
+describe("RevokeKey by a key that no recorded block names", () => {
+  const LIFE_MS = 24 * 3_600_000 + 30_000;
+  const lastSequence = async () => (await platform.revocations.listRevocations({})).lastSequence;
+  /** A chain that bob narrowed for carol, and that nobody showed the service. */
+  async function unseen() {
+    const first = await mint(platform);
+    const { token } = forgeLink(given(first.token).token, alice, bob, {});
+    return { ...given(first.token), token: forgeLink(token, bob, carol, {}).token };
+  }
+
+  it("counts at once, for blocks and for proofs, across a restart too", async () => {
+    const token = await unseen();
+    expect(await outcome(token, carol)).toBe("allowed");
+    expect(await revoke(own(bob))).toMatchObject({ pending: true });
+    const call = () => platform.tokens.getIssuer({}, as(platform, bob, "TokenService/GetIssuer"));
+    for (let round = 0; round < 2; round++) {
+      expect(await outcome(token, carol)).toBe(DenialType.REVOKED);
+      expect((await refusal(call())).metadata).toMatchObject({ detail: "key revoked" });
+      expect(await revoke(own(bob))).toMatchObject({ pending: true });
+      await platform.restart();
+    }
+    // Anybody can make keys, and the log keeps what it has.
+    expect(await lastSequence()).toBe(0n);
+  });
+
+  it("is in the log when it is said again and a recorded block names the key", async () => {
+    await revoke(own(bob));
+    await attenuate(platform, (await mint(platform)).token, alice, bob);
+    const { revocation, pending } = await revoke(own(bob));
+    expect([revocation?.sequence, pending]).toEqual([1n, false]);
+  });
+
+  it("is forgotten with the longest token life", async () => {
+    await revoke(own(bob));
+    platform.clock.advance(LIFE_MS + 1);
+    await platform.restart();
+    expect(await outcome(await unseen(), carol)).toBe("allowed");
   });
 });

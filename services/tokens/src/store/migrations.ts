@@ -38,17 +38,21 @@ export const migrations: readonly Migration[] = [
       );
 
       CREATE TABLE pending_revocations (
-        position BIGINT PRIMARY KEY,     -- 1, 2, 3, ...; rows stay, so that a reader's cursor stays right
-        revocation_id TEXT NOT NULL,
+        position BIGINT PRIMARY KEY,     -- 1, 2, 3, ...; the last row stays, so that a reader's cursor stays right
+        revocation_id TEXT NOT NULL,     -- of a block; of scope key the statement's own
         revoked_by TEXT NOT NULL,
-        scope TEXT NOT NULL,
+        scope TEXT NOT NULL,             -- block, chain or key
         revoked_at TEXT NOT NULL,
         signature TEXT NOT NULL,
         record_ms BIGINT NOT NULL,
         settled BIGINT NOT NULL,         -- 1 once its right was proved and the log has it
+        keep_before TEXT,                -- of scope key
+        caller TEXT NOT NULL,            -- who brought it
+        expire_ms BIGINT NOT NULL,       -- when it is forgotten; 0 for never: its revoker was known
         UNIQUE (revocation_id, revoked_by, scope)
       );
       CREATE INDEX pending_by_revoker ON pending_revocations (revoked_by, settled);
+      CREATE INDEX pending_by_expiry ON pending_revocations (expire_ms) WHERE expire_ms > 0;
 
       CREATE TABLE seen_proofs (
         principal TEXT NOT NULL,

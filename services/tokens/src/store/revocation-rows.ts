@@ -21,12 +21,6 @@ export interface LogPlace {
   readonly recordTime: number;
 }
 
-/** An entry whose revoker's right could not be checked yet. */
-export interface PendingRevocation {
-  readonly position: number;
-  readonly entry: RevocationEntry;
-}
-
 interface LogRow extends Omit<Row, "scope"> {
   sequence: number;
   scope: RevocationEntry["scope"] | "key" | "pruned";
@@ -149,59 +143,6 @@ export async function sealSome(tx: WriteTx, engine: CryptoEngine, limit: number)
     await tx.run("UPDATE revocations SET digest = ?, head = ? WHERE sequence = ?", [digest, head, sequence]);
   }
   return places.length === limit;
-}
-
-/** Pending entries after a position that are not settled, in order. */
-export async function readPending(tx: ReadTx, after: number, limit: number): Promise<PendingRevocation[]> {
-  const rows = await tx.all<Row & { position: number }>(
-    `SELECT position, ${MEMBERS} FROM pending_revocations WHERE position > ? AND settled = 0
-     ORDER BY position LIMIT ?`,
-    [after, limit],
-  );
-  return rows.map((row) => ({ position: row.position, entry: toEntry(row) }));
-}
-
-/** Unsettled entries for a block by one revoker. */
-export async function findPending(
-  tx: ReadTx,
-  { revocationId, revokedBy }: Pick<RevocationEntry, "revocationId" | "revokedBy">,
-): Promise<PendingRevocation[]> {
-  const rows = await tx.all<Row & { position: number }>(
-    `SELECT position, ${MEMBERS} FROM pending_revocations
-     WHERE revocation_id = ? AND revoked_by = ? AND settled = 0 ORDER BY position`,
-    [revocationId, revokedBy],
-  );
-  return rows.map((row) => ({ position: row.position, entry: toEntry(row) }));
-}
-
-/** How many entries wait, of everybody and of one revoker. */
-export async function countPending(tx: ReadTx, revokedBy: string): Promise<{ all: number; own: number }> {
-  const row = await tx.get<{ everybody: number; own: number | null }>(
-    `SELECT COUNT(*) AS everybody, SUM(CASE WHEN revoked_by = ? THEN 1 ELSE 0 END) AS own
-     FROM pending_revocations WHERE settled = 0`,
-    [revokedBy],
-  );
-  return { all: row?.everybody ?? 0, own: row?.own ?? 0 };
-}
-
-export async function insertPending(tx: WriteTx, entry: RevocationEntry, now: number): Promise<void> {
-  const last = await tx.get<{ last: number | null }>("SELECT MAX(position) AS last FROM pending_revocations");
-  const position = (last?.last ?? 0) + 1;
-  await tx.run(
-    `INSERT INTO pending_revocations (position, ${MEMBERS}, settled) VALUES (?, ?, ?, ?, ?, ?, ?, 0)`,
-    [position, ...values(entry), now],
-  );
-}
-
-/** Notes that the log has what waited. */
-export async function settlePending(
-  tx: WriteTx,
-  { revocationId, revokedBy }: Pick<RevocationEntry, "revocationId" | "revokedBy">,
-): Promise<void> {
-  await tx.run("UPDATE pending_revocations SET settled = 1 WHERE revocation_id = ? AND revoked_by = ?", [
-    revocationId,
-    revokedBy,
-  ]);
 }
 
 function toPlace(row: LogRow): LogPlace {

@@ -25,11 +25,13 @@ import { ContractLineages } from "../contract-lineages.ts";
 import { DelegationLog } from "../delegation-log.ts";
 import { HolderProofs } from "../holder-proofs.ts";
 import { Judge } from "../judge.ts";
+import { PendingPool } from "../pending-pool.ts";
 import { RevocationLog } from "../revocation-log.ts";
 import { RevocationReader } from "../revocation-reader.ts";
 import { RevocationState } from "../revocation-state.ts";
 import { SeenProofs } from "../seen-proofs.ts";
 import { SpendLedger } from "../spend-ledger.ts";
+import { isKnownPrincipal } from "../store/block-rows.ts";
 import { migrations } from "../store/migrations.ts";
 import { alice, CALL, CONTRACT, engine, id, otherRoot, READ, readFile } from "./holders.ts";
 
@@ -68,8 +70,11 @@ export function createReplica(shared: {
   });
   const audit = new AuditLog({ store, clock, timers, log: silent });
   const delegations = new DelegationLog({ store, clock, timers, log: silent, state });
+  const pool = new PendingPool({ clock, max: 1000, longestLifeMs: MAX_LIFETIME_MS + CLOCK_SKEW_MS });
+  const known = { isRecorded: isKnownPrincipal, isNamed: async () => false };
   const revocations = new RevocationLog({
-    ...{ engine, root: "", store, bus, clock, state, audit, delegations, maxPending: 1000, maxDaily: 1000 },
+    ...{ engine, root: "", store, bus, clock, state, audit, delegations, maxDaily: 1000 },
+    ...{ known, pool, saved: async () => {} },
   });
   const seen = shared.seen ?? new SeenProofs({ store, clock, timers, log: silent, max: 100_000 });
   const notes = new BlockNotes(store);

@@ -17,12 +17,18 @@ export const PUBLIC_URL = "https://depute.example";
  * The tokens service behind a real socket, for a client that shares no code with it.
  *
  * @param args flags of the tokens service and of its process
+ * @param principals have a credential
  */
-export async function startPlatform(args: readonly string[] = [], commonArgs: readonly string[] = []) {
+export async function startPlatform(
+  args: readonly string[] = [],
+  commonArgs: readonly string[] = [],
+  principals: readonly string[] = [],
+) {
   const logged: string[] = [];
   const options = {
     module: tokens,
     args,
+    principals,
     commonArgs: ["--public-url", PUBLIC_URL, ...commonArgs],
     onLog: (line: string) => void logged.push(line),
   };

@@ -1,0 +1,45 @@
+import type { Client } from "@connectrpc/connect";
+import type { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { type Logger, ownHeaders } from "@depute/service";
+import type { ReadTx } from "@depute/store";
+import { isKnownPrincipal } from "./store/block-rows.ts";
+
+/** How long the registry has for an answer, milliseconds. */
+const TIMEOUT_MS = 2000;
+
+interface KnownKeysOptions {
+  /** Trusted roots and minters. */
+  readonly configured: ReadonlySet<string>;
+  /** Whether a configured credential belongs to the principal. */
+  readonly hasCredential: (principal: string) => boolean;
+  readonly agents: Pick<Client<typeof AgentService>, "listAgents">;
+  readonly log: Logger;
+}
+
+/** Tells keys that the platform has from others apart from keys that anybody can make at will. */
+export class KnownKeys {
+  readonly #options: KnownKeysOptions;
+
+  constructor(options: KnownKeysOptions) {
+    this.#options = options;
+  }
+
+  /** Whether a recorded block names the key. */
+  isRecorded(tx: ReadTx, key: string): Promise<boolean> {
+    return isKnownPrincipal(tx, key);
+  }
+
+  /** Whether a setting, a credential or an agent's card names the key. A registry that does not answer names none. */
+  async isNamed(key: string): Promise<boolean> {
+    const { configured, hasCredential, agents, log } = this.#options;
+    if (configured.has(key) || hasCredential(key)) return true;
+    try {
+      const options = { headers: ownHeaders(""), timeoutMs: TIMEOUT_MS };
+      const found = await agents.listAgents({ principal: key, pageSize: 1 }, options);
+      return found.agents.length > 0;
+    } catch (err) {
+      log.warn({ err }, "the registry does not say whether a card names a key; the key counts as unknown");
+      return false;
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import type { RevocationEntry } from "@depute/dct";
+import type { ReadTx, WriteTx } from "@depute/store";
+import type { KeyStatement } from "../rules/key-revocation.ts";
+
+/** What a revocation says: a block's entry, or a key's own statement. */
+export type Waiting = { readonly entry: RevocationEntry } | { readonly statement: KeyStatement };
+
+/** A revocation that waits: an entry for its revoker's right, a statement for a recorded block that names the key. */
+export type PendingRevocation = Waiting & { readonly position: number };
+
+interface Row {
+  position: number;
+  revocation_id: string;
+  revoked_by: string;
+  scope: RevocationEntry["scope"] | "key";
+  revoked_at: string;
+  signature: string;
+  keep_before: string | null;
+}
+
+const MEMBERS = "revocation_id, revoked_by, scope, revoked_at, signature, keep_before";
+const ROWS = `SELECT position, ${MEMBERS} FROM pending_revocations`;
+/** Neither settled nor over; takes the time. */
+const OPEN = "settled = 0 AND (expire_ms = 0 OR expire_ms > ?)";
+
+/** Names what a revoker says of a block. */
+type Key = Pick<RevocationEntry, "revocationId" | "revokedBy">;
+
+/** Revocations that wait after a position, in order. */
+export async function readPending(
+  tx: ReadTx,
+  after: number,
+  now: number,
+  limit: number,
+): Promise<PendingRevocation[]> {
+  const rows = await tx.all<Row>(`${ROWS} WHERE position > ? AND ${OPEN} ORDER BY position LIMIT ?`, [
+    after,
+    now,
+    limit,
+  ]);
+  return rows.map(toPending);
+}
+
+/** Entries that wait for a block by one revoker. */
+export async function findPending(
+  tx: ReadTx,
+  { revocationId, revokedBy }: Key,
+  now: number,
+): Promise<RevocationEntry[]> {
+  const rows = await tx.all<Row>(
+    `${ROWS} WHERE revocation_id = ? AND revoked_by = ? AND ${OPEN} ORDER BY position`,
+    [revocationId, revokedBy, now],
+  );
+  return rows.map(toPending).flatMap((one) => ("entry" in one ? [one.entry] : []));
+}
+
+/** A key's statements about itself that wait. */
+export async function findPendingStatements(tx: ReadTx, key: string, now: number): Promise<KeyStatement[]> {
+  const rows = await tx.all<Row>(`${ROWS} WHERE revoked_by = ? AND scope = 'key' AND ${OPEN}`, [key, now]);
+  return rows.map(toPending).flatMap((one) => ("statement" in one ? [one.statement] : []));
+}
+
+/** Statements that wait although a recorded block names their key by now. */
+export async function settledStatements(tx: ReadTx, now: number, limit: number): Promise<KeyStatement[]> {
+  const rows = await tx.all<Row>(
+    `${ROWS} WHERE scope = 'key' AND ${OPEN} AND (
+       EXISTS (SELECT 1 FROM blocks WHERE signer = revoked_by)
+       OR EXISTS (SELECT 1 FROM blocks WHERE delegatee = revoked_by)) ORDER BY position LIMIT ?`,
+    [now, limit],
+  );
+  return rows.map(toPending).flatMap((one) => ("statement" in one ? [one.statement] : []));
+}
+
+/** How much of the shared pool is taken, and by one caller. */
+export async function countPool(
+  tx: ReadTx,
+  caller: string,
+  now: number,
+): Promise<{ all: number; own: number }> {
+  const row = await tx.get<{ everybody: number; own: number | null }>(
+    `SELECT COUNT(*) AS everybody, SUM(CASE WHEN caller = ? THEN 1 ELSE 0 END) AS own
+     FROM pending_revocations WHERE settled = 0 AND expire_ms > ?`,
+    [caller, now],
+  );
+  return { all: row?.everybody ?? 0, own: row?.own ?? 0 };
+}
+
+/** How many entries of a known revoker wait. */
+export async function countKept(tx: ReadTx, revokedBy: string): Promise<number> {
+  const row = await tx.get<{ own: number }>(
+    "SELECT COUNT(*) AS own FROM pending_revocations WHERE revoked_by = ? AND settled = 0 AND expire_ms = 0",
+    [revokedBy],
+  );
+  return row?.own ?? 0;
+}
+
+/** @param expireMs when it is forgotten; 0 for never */
+export async function insertPending(
+  tx: WriteTx,
+  id: string,
+  waiting: Waiting,
+  { caller, now, expireMs }: { caller: string; now: number; expireMs: number },
+): Promise<void> {
+  const last = await tx.get<{ last: number | null }>("SELECT MAX(position) AS last FROM pending_revocations");
+  const position = (last?.last ?? 0) + 1;
+  const { revokedBy, revokedAt, signature } = "entry" in waiting ? waiting.entry : waiting.statement;
+  const [scope, keepBefore] =
+    "entry" in waiting ? [waiting.entry.scope, null] : ["key", waiting.statement.keepBefore];
+  await tx.run(
+    `INSERT INTO pending_revocations (position, ${MEMBERS}, record_ms, settled, caller, expire_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)
+     ON CONFLICT (revocation_id, revoked_by, scope) DO UPDATE SET position = excluded.position,
+       revoked_at = excluded.revoked_at, signature = excluded.signature, record_ms = excluded.record_ms, settled = 0,
+       caller = excluded.caller, expire_ms = excluded.expire_ms`,
+    [position, id, revokedBy, scope, revokedAt, signature, keepBefore, now, caller, expireMs],
+  );
+}
+
+/** Keeps the entries of a revoker that is known by now. */
+export async function keepPending(tx: WriteTx, { revocationId, revokedBy }: Key): Promise<void> {
+  await tx.run(
+    "UPDATE pending_revocations SET expire_ms = 0 WHERE revocation_id = ? AND revoked_by = ? AND expire_ms > 0",
+    [revocationId, revokedBy],
+  );
+}
+
+/** Notes that the log has what waited. */
+export async function settlePending(tx: WriteTx, { revocationId, revokedBy }: Key): Promise<void> {
+  await tx.run("UPDATE pending_revocations SET settled = 1 WHERE revocation_id = ? AND revoked_by = ?", [
+    revocationId,
+    revokedBy,
+  ]);
+}
+
+/** Forgets what waited until a time and no longer; gives it back. The newest row stays: positions are given once. */
+export async function expirePending(tx: WriteTx, now: number, limit: number): Promise<PendingRevocation[]> {
+  const rows = await tx.all<Row>(
+    `${ROWS} WHERE expire_ms > 0 AND expire_ms <= ?
+       AND position < (SELECT MAX(position) FROM pending_revocations) ORDER BY expire_ms LIMIT ?`,
+    [now, limit],
+  );
+  for (const { position } of rows) {
+    await tx.run("DELETE FROM pending_revocations WHERE position = ?", [position]);
+  }
+  return rows.map(toPending);
+}
+
+function toPending(row: Row): PendingRevocation {
+  const { position, revocation_id: revocationId, revoked_by: revokedBy, scope } = row;
+  const { revoked_at: revokedAt, signature, keep_before: keepBefore } = row;
+  if (scope === "key") {
+    const statement = { key: revokedBy, keepBefore: keepBefore ?? "", revokedBy, revokedAt, signature };
+    return { position, statement };
+  }
+  return { position, entry: { revocationId, revokedBy, revokedAt, scope, signature } };
+}
