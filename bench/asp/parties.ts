@@ -16,7 +16,7 @@ export interface Party {
 function party(id: string): Party {
   const seed = nativeEngine.sha256(new TextEncoder().encode(id));
   const key = encodeBase64Url(nativeEngine.publicKey(seed));
-  return { id, uri: `agent://bench.example/desk/${id}`, seed, key };
+  return { id, uri: `agent://${id}.bench.example/desk/${id}`, seed, key };
 }
 
 export const ALPHA = party("alpha");

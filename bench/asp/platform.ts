@@ -24,8 +24,9 @@ export async function startPlatform(): Promise<Platform> {
   const { registry, tasks } = await told(child);
   const known = createGrpcJsTransport(registry);
   const agents = createClient(AgentService, known);
-  for (const { id, key: principal } of [ALPHA, BETA]) {
-    await agents.registerAgent({ requestId: newId(), agent: { id, principal } });
+  for (const { id, key: principal, uri: agentId } of [ALPHA, BETA]) {
+    const card = { agentId, name: id };
+    await agents.registerAgent({ requestId: newId(), agent: { id, principal, card } });
   }
   const { overall } = await createClient(TrustService, known).getTrust({ agentId: ALPHA.id });
   known.close();

@@ -1,5 +1,6 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { AuthorityService } from "@depute/contracts/depute/registry/v1/authority_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
 import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
@@ -28,7 +29,15 @@ import type { ServiceName } from "@depute/service";
 
 /** The RPC services that the gateway serves by forwarding, and whose they are. */
 export const FORWARDED: Readonly<Record<ServiceName, readonly DescService[]>> = {
-  registry: [AgentService, DiscoveryService, OrganizationService, PolicyService, OfferService, TrustService],
+  registry: [
+    AgentService,
+    AuthorityService,
+    DiscoveryService,
+    OrganizationService,
+    PolicyService,
+    OfferService,
+    TrustService,
+  ],
   tasks: [
     TaskService,
     WorkerService,

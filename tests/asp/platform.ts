@@ -21,14 +21,14 @@ import {
 } from "@depute/service";
 import { type Agent, agent, scores } from "./cast.ts";
 
-/** The whole platform in this process, behind its gateway. */
-export async function startPlatform() {
+/** The whole platform in this process, behind its gateway. @param more settings, as flags */
+export async function startPlatform(more: readonly string[] = []) {
   const dataDir = mkdtempSync(join(tmpdir(), "depute-asp-"));
   const table = mergeSettings(commonSettings, ...MODULE_NAMES.map((name) => MODULES[name].settings));
   const ports = MODULE_NAMES.flatMap((name) => [`--${name}-port`, "0"]);
   // Tests say more in a minute than anybody would.
   const rates = ["--asp-message-rates", Array(5).fill("1000000").join(",")];
-  const flags = ["--data-dir", dataDir, "--trust-operators", OPERATOR.key, ...rates];
+  const flags = ["--data-dir", dataDir, "--trust-operators", OPERATOR.key, ...rates, ...more];
   const settings = readSettings(table, [...ports, ...flags], { name: "test" }) as CommonSettings;
   const bus = createBus({
     onError: (error) => {

@@ -34,7 +34,7 @@ const verify = (file: string, ...flags: string[]) => run([DEPUTE, "verify-transc
 test.each(["http", "grpc"])(
   "three processes play the scenario over %s; a fourth verifies it offline",
   {
-    timeout: 90_000,
+    timeout: 180_000,
   },
   async (by) => {
     const folder = await dataFolder(cleanUp);

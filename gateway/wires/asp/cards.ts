@@ -4,6 +4,7 @@ import { type AgentCard, AgentCardSchema } from "@depute/contracts/asp/v0/agent_
 import { type Agent, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import type { Clients } from "../../src/clients.ts";
+import { refusalIn } from "../../src/fault.ts";
 import type { WireCall } from "../../src/wire-call.ts";
 
 /** Agents looked at for one discovery; a filter of the registry's own narrows what is many. */
@@ -14,7 +15,8 @@ const MAX_LISTED = 100;
 const MAX_LEVEL = 4;
 
 /**
- * The cards of agents that speak ASP and offer a capability, trusted enough. (ASP transports "HTTP/SSE", `discover`)
+ * The cards of agents that speak ASP and offer a capability, trusted enough. (ASP transports "HTTP/SSE", `discover`) An agent
+ * whose key does not hold the authority of its URI is not found, as in sessions.
  *
  * The text asks for a level ("a minimum trust level of 3") and the page has one number for it, so 0 to 4 is a level and
  * what is above a score.
@@ -38,7 +40,10 @@ export async function discoverCards(
       (capability === "" || card.capabilities?.values.includes(capability) === true),
   );
   const cards = await Promise.all(
-    offering.slice(0, MAX_LISTED).map((agent) => withTrust(clients, agent, call.aside)),
+    offering.slice(0, MAX_LISTED).map(async (agent) => {
+      const found = await agentOfUri(clients, agent.card?.agentId ?? "", call.aside);
+      return found?.id === agent.id ? withTrust(clients, agent, call.aside) : undefined;
+    }),
   );
   const isTrusted = ({ trustScore = 0, trustLevel = 0 }: AgentCard) =>
     minTrust <= MAX_LEVEL ? trustLevel >= minTrust : trustScore >= minTrust;
@@ -51,17 +56,33 @@ export async function discoverCards(
  * @throws DeputeError AGENT_NOT_FOUND
  */
 export async function cardOf(clients: Clients, named: string, call: WireCall): Promise<AgentCard> {
-  const id = named.slice(named.lastIndexOf("/") + 1);
-  const { agent } = await clients.agents.getAgent({ id }, call.asCaller);
+  const { agent } = named.startsWith(SCHEME)
+    ? await clients.agents.getAgentByUri({ uri: named }, call.asCaller)
+    : await clients.agents.getAgent({ id: named }, call.asCaller);
   const card = agent === undefined ? undefined : await withTrust(clients, agent, call.aside);
-  const isMeant = named === id || card?.agentId === named;
-  if (card === undefined || !isMeant || agent?.status === AgentStatus.REMOVED) {
+  if (card === undefined || agent?.status === AgentStatus.REMOVED) {
     throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent with a card", {
       metadata: { agent: named },
     });
   }
   return card;
 }
+
+/** The agent that sessions find by a URI; undefined where there is none. */
+export async function agentOfUri(
+  { agents }: Clients,
+  uri: string,
+  options: CallOptions,
+): Promise<Agent | undefined> {
+  try {
+    return (await agents.getAgentByUri({ uri }, options)).agent;
+  } catch (thrown) {
+    if (refusalIn(thrown).reason === ErrorReason.AGENT_NOT_FOUND) return undefined;
+    throw thrown;
+  }
+}
+
+const SCHEME = "agent://";
 
 /** The card with what the platform knows of the agent's trust: what the agent says of it itself does not count. */
 async function withTrust(

@@ -1,6 +1,7 @@
 import type { Timers } from "@depute/core";
 import { ownHeaders } from "@depute/service";
 import type { Clients } from "../../src/clients.ts";
+import { agentOfUri } from "./cards.ts";
 
 /** Looks after the end of a session, and milliseconds between them: its outcome is told to the registry after it. */
 const LOOKS = 20;
@@ -52,8 +53,10 @@ export class TrustWatch {
   }
 
   async #read(uri: string, signal: AbortSignal) {
-    const agentId = uri.slice(uri.lastIndexOf("/") + 1);
-    const { overall } = await this.#clients.trust.getTrust({ agentId }, { headers: ownHeaders(""), signal });
+    const options = { headers: ownHeaders(""), signal };
+    const agent = await agentOfUri(this.#clients, uri, options);
+    if (agent === undefined) return undefined;
+    const { overall } = await this.#clients.trust.getTrust({ agentId: agent.id }, options);
     return overall;
   }
 }

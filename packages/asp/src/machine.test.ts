@@ -314,6 +314,19 @@ describe("delegations", () => {
     bring(ALPHA, "again", GAMMA, "advisory");
     expect(partyOf(stage.session, GAMMA.agentId)).toMatchObject({ side: ALPHA.agentId, presence: "active" });
   });
+  test("an agent with the key of a participant does not come: one principal is one party", () => {
+    const twin = {
+      ...actor("agent://acme.com/procurement/twin", "org_acme", 68),
+      key: ALPHA.key,
+      seed: ALPHA.seed,
+    };
+    const own = new Stage([ALPHA, BETA, GAMMA, twin]);
+    const invitation = { proposalId: "inv", type: "session-invitation", subject: "s" };
+    expect(own.refusal(ALPHA, "PROPOSE", invitation, { recipient: twin.agentId })).toBe("same_principal");
+    own.converse();
+    expect(own.refusal(BETA, "DELEGATE", delegation("del", twin, "full"))).toBe("same_principal");
+    expect(own.refusal(ALPHA, "DELEGATE", delegation("del", twin, "advisory"))).toBe("same_principal");
+  });
   test("who takes part already, is unknown, or declines, does not come", () => {
     expect(stage.refusal(BETA, "DELEGATE", delegation("del", ALPHA, "full"))).toBe("already_participant");
     const nobody = actor("agent://no.example/x/y", "org_no", 1);

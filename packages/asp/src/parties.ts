@@ -5,9 +5,9 @@ import { type Party, partyOf, type Session } from "./session.ts";
 
 /**
  * Adds an agent with what is known of it now: its key and its score count for the whole session. One that has left may
- * come again, and goes on with its sequence.
+ * come again, and goes on with its sequence. A principal is one party, under whatever URIs: its key tells.
  *
- * @throws Refused unknown_agent, already_participant, limit_exceeded
+ * @throws Refused unknown_agent, same_principal, already_participant, limit_exceeded
  */
 export function addParty(
   session: Session,
@@ -24,6 +24,13 @@ export function addParty(
   const facts = context.agent(party.agentId);
   if (facts === undefined) throw new Refused("unknown_agent", "nobody knows the agent");
   const { key, proofThumbprint, orgId, trustScore, conformance } = before ?? facts;
+  const same = session.parties.find((other) => other.agentId !== party.agentId && other.key === key);
+  if (same !== undefined) {
+    throw new Refused(
+      "same_principal",
+      `${party.agentId} has the key of ${same.agentId}, and one principal is one party`,
+    );
+  }
   const joined: Party = {
     ...party,
     key,

@@ -81,6 +81,8 @@ export const REFUSALS = {
   id_taken: kind("protocol", DUPLICATE),
   /** The recipient, or a party that the body names, takes no part in the session, or is on the sender's own side. */
   unknown_party: kind("protocol", OTHER),
+  /** Another agent of the same principal takes part: one principal is one party. */
+  same_principal: kind("trust", UNAUTHORIZED),
   /** The agent takes part already. */
   already_participant: kind("protocol", DUPLICATE),
   /** One of the limits of limits.ts. */

@@ -3,6 +3,7 @@ import { type Client, createClient, type Interceptor, type Transport } from "@co
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { DelegateosService } from "@depute/contracts/depute/delegateos/v1/delegateos_service_pb";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { AuthorityService } from "@depute/contracts/depute/registry/v1/authority_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
 import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
@@ -33,6 +34,7 @@ export const SERVICES = {
   agents: AgentService,
   discovery: DiscoveryService,
   offers: OfferService,
+  authorities: AuthorityService,
   organizations: OrganizationService,
   policy: PolicyService,
   trust: TrustService,

@@ -166,6 +166,12 @@ describe("other calls refuse", () => {
       () => platform.trust.recordEvidence({ evidenceId: "e", evidence: { agentId: "a" } }),
       ["evidence.kind"],
     ],
+    ["an agent without a URI", () => platform.agents.getAgentByUri({ uri: "a" }), ["uri"]],
+    [
+      "an authority in capitals",
+      () => platform.authorities.listAuthorityGrants({ authority: "Example.com" }),
+      ["authority"],
+    ],
     ["a delegation of nobody", () => platform.policy.checkDelegation({ toAgentId: "a" }), [""]],
     ["a member of nothing", () => platform.organizations.admitMember({ principal: "p" }), ["organization"]],
     ["an offer that is none", () => platform.offers.publishOffer({ requestId: "r" }), ["offer"]],
@@ -177,7 +183,7 @@ describe("other calls refuse", () => {
 
 describe("the service", () => {
   it("answers after everything that it refused", async () => {
-    expect(Object.keys(AgentService.method)).toHaveLength(12);
+    expect(Object.keys(AgentService.method)).toHaveLength(13);
     expect((await platform.agents.listAgents({})).agents).toEqual([]);
   });
 });

@@ -12,6 +12,7 @@ import {
   mayActFor,
 } from "@depute/service";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
+import type { Authorities } from "./authorities.ts";
 import type { CardKey } from "./card-key.ts";
 import type { RemovalGuard } from "./removal-guard.ts";
 import type { StoredAgent } from "./rules/agent.ts";
@@ -47,6 +48,8 @@ export interface RegistryContext extends AgentMemory {
   readonly orchestratorMay: boolean;
   /** Origins that registered addresses may have; none for every one. */
   readonly endpointOrigins: readonly string[];
+  /** Who holds the authorities of agent URIs. */
+  readonly authorities: Authorities;
   /** The key that signs agents' cards. */
   readonly cardKey: CardKey;
   /** Who may widen what bounds an agent. */

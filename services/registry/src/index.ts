@@ -1,21 +1,27 @@
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { AuthorityService } from "@depute/contracts/depute/registry/v1/authority_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
 import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import {
+  AllowedHosts,
   BOUNDS_OPERATORS,
   BoundsOperators,
   defineService,
   defineSettings,
+  Outbound,
   SettingsError,
 } from "@depute/service";
 import { openStore, ReadCache } from "@depute/store";
 import { AgentIndex } from "./agent-index/agent-index.ts";
+import { Authorities } from "./authorities.ts";
+import { PLACEHOLDER, PublishedKeys } from "./authority-keys.ts";
 import { openCardKey } from "./card-key.ts";
 import type { RegistryContext } from "./context.ts";
 import { agentService } from "./handlers/agent-service.ts";
+import { authorityService } from "./handlers/authority-service.ts";
 import { discoveryService } from "./handlers/discovery-service.ts";
 import { offerService } from "./handlers/offer-service.ts";
 import { organizationService } from "./handlers/organization-service.ts";
@@ -95,6 +101,31 @@ export const registry = defineService({
       help: "Ed25519 public keys in base64url: operators whose signed imports of trust count, and who prove organizations; none: the caller without credentials on an open loopback proves them, and no principal where credentials are required",
       group: "Registry",
     },
+    aspAuthorities: {
+      type: "string",
+      choices: ["first", "granted"],
+      default: "first",
+      help: "who holds an authority of agent URIs (example.com in agent://example.com/desk/name) that nobody was granted: the `first` principal that registers an agent below it, or nobody",
+      group: "Registry",
+    },
+    aspAuthorityOperators: {
+      type: "list",
+      default: [],
+      help: "principals that grant authorities of agent URIs",
+      group: "Registry",
+    },
+    aspAuthorityHosts: {
+      type: "list",
+      default: [],
+      help: "hosts that are asked for an authority's keys, as host or host:port, with private: before it where it may lead to a private address; such authorities go to the keys that they publish; none: nobody is asked",
+      group: "Registry",
+    },
+    aspAuthorityKeys: {
+      type: "string",
+      default: `https://${PLACEHOLDER}/.well-known/asp-keys.json`,
+      help: "where an authority publishes its keys, a JSON Web Key Set (RFC 7517)",
+      group: "Registry",
+    },
     registrationProof: {
       type: "string",
       choices: ["open", "required"],
@@ -105,6 +136,7 @@ export const registry = defineService({
   }),
   descriptors: [
     AgentService,
+    AuthorityService,
     DiscoveryService,
     OrganizationService,
     PolicyService,
@@ -133,8 +165,17 @@ export const registry = defineService({
     else if (settings.trustOperators.length === 0) {
       log.warn("DEPUTE_TRUST_OPERATORS is empty: no principal proves organizations");
     }
+    const hosts = readHosts(settings.aspAuthorityHosts);
+    const outbound = new Outbound({ hosts });
     const context: RegistryContext = {
       store,
+      authorities: new Authorities({
+        store,
+        clock,
+        policy: settings.aspAuthorities === "granted" ? "granted" : "first",
+        operators: settings.aspAuthorityOperators,
+        keys: new PublishedKeys({ hosts, outbound, address: readAddress(settings.aspAuthorityKeys) }),
+      }),
       index,
       recent: new ReadCache(RECENT_AGENTS),
       predicates: new Predicates(),
@@ -165,6 +206,7 @@ export const registry = defineService({
     return {
       routes: (router) => {
         router.service(AgentService, agentService(context));
+        router.service(AuthorityService, authorityService(context));
         router.service(DiscoveryService, discoveryService(context));
         router.service(OrganizationService, organizationService(context));
         router.service(TrustService, trustService(context));
@@ -173,6 +215,7 @@ export const registry = defineService({
       },
       async close() {
         await leases.stop();
+        outbound.close();
         await store.close();
       },
     };
@@ -185,6 +228,24 @@ function readLevels(texts: readonly string[]): number[] {
   const ascend = levels.every((level, i) => level > (levels[i - 1] ?? 0) && level <= 100);
   if (levels.length === 4 && ascend) return levels;
   throw new SettingsError("DEPUTE_TRUST_LEVELS: write four scores that ascend, like 25,50,75,90");
+}
+
+/** @throws SettingsError for what is no host */
+function readHosts(texts: readonly string[]): AllowedHosts {
+  try {
+    return new AllowedHosts(texts);
+  } catch (cause) {
+    throw new SettingsError(`DEPUTE_ASP_AUTHORITY_HOSTS: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** @throws SettingsError for an address that is none, or names no authority */
+function readAddress(text: string): string {
+  const sample = text.replaceAll(PLACEHOLDER, "a.example");
+  if (text.includes(PLACEHOLDER) && /^https?:/.test(text) && URL.canParse(sample)) return text;
+  throw new SettingsError(
+    `DEPUTE_ASP_AUTHORITY_KEYS: write an http or https address with ${PLACEHOLDER} in it`,
+  );
 }
 
 /** @throws SettingsError for what is no origin */

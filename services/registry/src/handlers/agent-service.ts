@@ -6,6 +6,8 @@ import {
   type AgentService,
   type DeregisterAgentRequest,
   DeregisterAgentResponseSchema,
+  type GetAgentByUriRequest,
+  GetAgentByUriResponseSchema,
   type GetAgentRequest,
   GetAgentResponseSchema,
   type HeartbeatAgentRequest,
@@ -28,7 +30,7 @@ import { MAX_INSTANCES } from "../rules/instances.ts";
 import { leaseExpiry } from "../rules/liveness.ts";
 import { findVisible, listInstances, putState } from "../store/agents.ts";
 import { putLease, retireLease } from "../store/leases.ts";
-import { seesAtOnce } from "../store/sight.ts";
+import { sees, seesAtOnce } from "../store/sight.ts";
 import { getAgentVersion, listAgentVersions } from "./agent-versions.ts";
 import { getAgentCard } from "./get-agent-card.ts";
 import { listAgents } from "./list-agents.ts";
@@ -41,6 +43,7 @@ export function agentService(registry: RegistryContext): ServiceImpl<typeof Agen
   return {
     registerAgent: (request, context) => registerAgent(registry, request, context),
     getAgent: (request, context) => getAgent(registry, request, context),
+    getAgentByUri: (request, context) => getAgentByUri(registry, request, context),
     listAgents: (request, context) => listAgents(registry, request, context),
     heartbeatAgent: (request, context) => heartbeatAgent(registry, request, context),
     deregisterAgent: (request, context) => deregisterAgent(registry, request, context),
@@ -71,6 +74,21 @@ async function getAgent(registry: RegistryContext, request: GetAgentRequest, con
   if (agent === undefined) throw agentNotFound(id);
   keep(agent);
   return create(GetAgentResponseSchema, { agent: present(agent, view) });
+}
+
+async function getAgentByUri(
+  registry: RegistryContext,
+  { uri, viewer: named }: GetAgentByUriRequest,
+  context: HandlerContext,
+) {
+  const viewer = viewerFor(await identify(registry, context), named);
+  const agent = await registry.store.read(async (tx) => {
+    const found = await registry.authorities.find(tx, uri);
+    if (found === undefined || !(await sees(tx, viewer, found.record))) return undefined;
+    return present(found, await registry.guard.view(tx));
+  });
+  if (agent === undefined) throw agentNotFound(uri);
+  return create(GetAgentByUriResponseSchema, { agent });
 }
 
 async function heartbeatAgent(

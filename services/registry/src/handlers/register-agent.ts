@@ -54,6 +54,7 @@ export async function registerAgent(
   checkEndpoints([...endpointsOf(agent), ...(ownerCard?.endpoints ?? [])], registry.endpointOrigins);
   const digest = digestOf(agent);
   const call = repeatable(SCHEMAS, identity.principal, request.requestId, request);
+  const isProven = await registry.authorities.prove(agent, context.signal);
   return registry.store.write(async (tx) => {
     const answered = await call.before(tx);
     if (answered !== undefined) return answered;
@@ -73,6 +74,7 @@ export async function registerAgent(
     const stored = register(agent, known, now, version, base?.record);
     await checkBounds(registry, tx, identity, stored.record, known?.record ?? base?.record);
     await putRecord(tx, registry, stored);
+    await registry.authorities.claim(tx, ownCard(agent, base), isProven);
     await reindex(tx, stored, known);
     await putLease(tx, registry, agent.id, stored.heartbeatTime, stored.expireTime);
     if (version.isNew) await addVersion(tx, { ...version, record: stored.own, createTime: now });
@@ -86,6 +88,13 @@ export async function registerAgent(
     await announce(registry, tx, kind, stored.record, known?.record);
     return answer;
   });
+}
+
+/** An instance that repeats its base's card has the base's URI, not one of its own. */
+function ownCard(agent: Agent, base: StoredAgent | undefined): Agent {
+  if (base?.record.card?.agentId !== agent.card?.agentId) return agent;
+  const { card: _card, ...without } = agent;
+  return without;
 }
 
 /** @throws DeputeError INVALID_REQUEST naming every predicate at fault */

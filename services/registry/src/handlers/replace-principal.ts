@@ -82,6 +82,7 @@ async function replace(
   await putRecord(tx, registry, changed);
   await addVersion(tx, { revision, digest, record: own, createTime: now });
   await admit(tx, known, principal, now);
+  await registry.authorities.replace(tx, known.own, known.record.principal, principal);
   await announce(registry, tx, AgentChangeKind.UPDATED, record, known.record);
   return changed;
 }

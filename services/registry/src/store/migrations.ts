@@ -1,4 +1,5 @@
 import type { Migration } from "@depute/store";
+import { AUTHORITIES } from "./authorities.ts";
 
 /** Keys that capabilities are looked up by. */
 const KEYS = `
@@ -279,4 +280,5 @@ export const migrations: readonly Migration[] = [
       CREATE INDEX organization_proofs_by_organization ON organization_proofs (organization, id);
       CREATE INDEX organization_proofs_by_principal ON organization_proofs (principal, id)`,
   },
+  { id: 10, name: "authorities of agent URIs", sql: AUTHORITIES },
 ];

@@ -1,4 +1,5 @@
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { AuthorityService } from "@depute/contracts/depute/registry/v1/authority_service_pb";
 import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
 import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
@@ -37,6 +38,9 @@ export async function startPlatform(args: readonly string[] = []) {
     woken,
     get agents() {
       return host.client(AgentService);
+    },
+    get authorities() {
+      return host.client(AuthorityService);
     },
     get discovery() {
       return host.client(DiscoveryService);

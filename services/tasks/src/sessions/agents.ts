@@ -1,6 +1,5 @@
 import { type CallOptions, type Client, createClient, type Transport } from "@connectrpc/connect";
 import { type AgentFacts, jwkThumbprint } from "@depute/asp";
-import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
@@ -9,17 +8,20 @@ import { fromConnectError } from "@depute/service";
 
 /** A registered agent, as far as a session asks. */
 export interface KnownAgent extends AgentFacts {
+  /** Its URI. */
   readonly agentId: string;
-  /** Who may speak for it. */
+  /** Its id in the registry. */
+  readonly registryId: string;
+  /** Who may speak for it: the principal of the key that signs its messages. */
   readonly principal: string;
   /** Its level of trust; 0 where nobody keeps one. */
   readonly level: number;
 }
 
 /**
- * Knows agents by their URIs: the last part is the id under which the registry has the agent, and where its card names a
- * URI it has to be this one. Its messages are signed by the key that the card names, else by its principal; its proofs are
- * by the card's key for them, else by the same key as its messages.
+ * Knows agents by their whole URIs, which their cards name. An agent's messages are signed by the key that the card names,
+ * else by its principal, which is the same key; its proofs are by the card's key for them, else by the same key as its
+ * messages. That key is the agent's principal in sessions.
  */
 export class Agents {
   readonly #agents: Client<typeof AgentService>;
@@ -32,25 +34,24 @@ export class Agents {
 
   /**
    * @param viewer the principal that asks
-   * @returns undefined for an agent that is not registered, is hidden from the viewer, is removed, or has no key
+   * @returns undefined for a URI that no registered card names, or whose agent is hidden from the viewer, is removed, or has
+   * a key that does not hold the URI's authority
    * @throws DeputeError DEPENDENCY_UNAVAILABLE
    */
   async find(uri: string, viewer: string, options: CallOptions): Promise<KnownAgent | undefined> {
-    const id = registeredId(uri);
-    const found = await this.#agents.getAgent({ id, viewer }, options).catch(undefinedUnlessKnown);
+    const found = await this.#agents.getAgentByUri({ uri, viewer }, options).catch(undefinedUnlessKnown);
     const agent = found?.agent;
-    if (agent === undefined || agent.status === AgentStatus.REMOVED) return undefined;
-    if (agent.card !== undefined && agent.card.agentId !== uri) return undefined;
-    const key = agent.card?.signingPublicKey?.x ?? agent.principal;
-    if (key === "") return undefined;
-    const proofKey = agent.card?.dpopPublicKey;
-    const conformance = agent.card?.conformanceLevel;
+    const key = agent?.card?.signingPublicKey?.x ?? agent?.principal ?? "";
+    if (agent?.card === undefined || key === "") return undefined;
+    const { id, card } = agent;
+    const { dpopPublicKey: proofKey, conformanceLevel: conformance } = card;
     const trust = await this.#trust
       .getTrust({ agentId: id }, options)
       .then(({ overall }) => overall, undefinedUnlessKnown);
     return {
       agentId: uri,
-      principal: agent.principal,
+      registryId: id,
+      principal: key,
       key,
       ...(proofKey === undefined ? {} : { proofThumbprint: jwkThumbprint(nativeEngine, proofKey) }),
       ...(conformance === undefined ? {} : { conformance }),
@@ -58,11 +59,6 @@ export class Agents {
       ...(trust === undefined ? {} : { trustScore: stated(trust.score) }),
     };
   }
-}
-
-/** The id under which the registry has the agent of a URI. */
-export function registeredId(uri: string): string {
-  return uri.slice(uri.lastIndexOf("/") + 1);
 }
 
 /** A score as messages state it, with one decimal: the registry's may have more digits than anybody would copy. */

@@ -23,7 +23,6 @@ import { type Advance, advance, type Step } from "../rules/advance.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import { isTerminal } from "../rules/state-machine.ts";
 import { insertHeldResult } from "../store/work-rows.ts";
-import { registeredId } from "./agents.ts";
 import type { SessionEngine } from "./engine.ts";
 import { readMessages, readParties, readSession } from "./rows.ts";
 import { seenTo, setTask, type WorkRow, worksDue } from "./work-rows.ts";
@@ -65,13 +64,13 @@ export function delegatedWork({ engine, tasks, timers, log }: DelegatedWorkOptio
     async tell(row, signal) {
       const found = await read(engine, row);
       if (found === undefined) return;
-      const { session, delegation, principal, asked, report } = found;
+      const { session, delegation, report } = found;
       const state = workOf(session, delegation);
       let { taskId } = row;
       if (taskId === "" && (state === "going" || state === "reported")) {
         const options = { headers: ownHeaders(""), signal, timeoutMs: TIMEOUT_MS };
         try {
-          taskId = await begin(tasks, { session, delegation, principal, asked }, options);
+          taskId = await begin(tasks, found, options);
         } catch (thrown) {
           const refusal = fromConnectError(thrown);
           if (!FINAL.has(refusal.reason)) throw thrown;
@@ -98,6 +97,8 @@ interface Found {
   readonly delegation: SessionObject;
   /** The delegator's. */
   readonly principal: string;
+  /** The delegate's id in the registry. */
+  readonly delegateId: string;
   readonly asked: Envelope;
   readonly report: Envelope | undefined;
 }
@@ -113,14 +114,16 @@ async function read(
     const message = async (ordinal: number) =>
       (await readMessages(tx, sessionId, ordinal - 1, 1))[0]?.envelope;
     const asked = await message(delegation.ordinal);
-    const { principals } = await readParties(tx, sessionId);
+    const { principals, registryIds } = await readParties(tx, sessionId);
     const principal = principals.get(delegation.author);
-    if (asked === undefined || principal === undefined) return undefined;
+    const delegateId = registryIds.get(delegation.target ?? "");
+    if (asked === undefined || principal === undefined || delegateId === undefined) return undefined;
     const { result } = delegation;
     return {
       session,
       delegation,
       principal,
+      delegateId,
       asked,
       report: result === undefined ? undefined : await message(result.ordinal),
     };
@@ -130,7 +133,7 @@ async function read(
 /** Creates the task, once. */
 async function begin(
   tasks: TasksContext,
-  { session, delegation, principal, asked: message }: Omit<Found, "report">,
+  { session, delegation, principal, delegateId, asked: message }: Omit<Found, "report">,
   options: { headers: Headers; signal: AbortSignal; timeoutMs: number },
 ): Promise<string> {
   const { sessionId, expireMs } = session;
@@ -148,7 +151,7 @@ async function begin(
     ...(context === undefined ? {} : { context }),
   };
   const asked = create(TaskDraftSchema, {
-    agentId: registeredId(delegation.target ?? ""),
+    agentId: delegateId,
     correlationId: sessionId,
     description: scope,
     input: fromJson(ValueSchema, input),

@@ -2,7 +2,11 @@ import { idleSession, type Session } from "@depute/asp";
 import { expect, test } from "vitest";
 import { KnownSessions } from "./known.ts";
 
-const parties = { principals: new Map([["agent://a.example/x/a", "key"]]), levels: new Map() };
+const parties = {
+  principals: new Map([["agent://a.example/x/a", "key"]]),
+  levels: new Map(),
+  registryIds: new Map([["agent://a.example/x/a", "a"]]),
+};
 const session = (sessionId: string, messageCount = 1): Session => ({
   ...idleSession(sessionId, 0),
   messageCount,

@@ -7,6 +7,8 @@ export interface KnownSession {
   readonly principals: ReadonlyMap<string, string>;
   /** The agents' levels of trust when they came, by their URIs. */
   readonly levels: ReadonlyMap<string, number>;
+  /** The agents' ids in the registry, by their URIs. */
+  readonly registryIds: ReadonlyMap<string, string>;
 }
 
 /** Sessions that are at hand, and the most objects of one that is. */
@@ -35,7 +37,7 @@ export class KnownSessions {
     this.#sessions.delete(sessionId);
     const known = parties ?? before;
     if (known === undefined || Object.keys(session.objects).length > MAX_OBJECTS) return;
-    this.#sessions.set(sessionId, { principals: known.principals, levels: known.levels, session });
+    this.#sessions.set(sessionId, { ...known, session });
     const [oldest] = this.#sessions.keys();
     if (this.#sessions.size > MAX_SESSIONS && oldest !== undefined) this.#sessions.delete(oldest);
   }

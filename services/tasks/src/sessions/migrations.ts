@@ -89,6 +89,11 @@ const LEVELS = `
 ALTER TABLE session_parties ADD COLUMN level BIGINT NOT NULL DEFAULT 0;
 `;
 
+// The ids of participants in the registry: their URIs do not tell them.
+const REGISTRY_IDS = `
+ALTER TABLE session_parties ADD COLUMN registry_id TEXT NOT NULL DEFAULT '';
+`;
+
 /** The tables of ASP sessions, in a file of their own: appending a message waits for no task. */
 export const SESSION_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "sessions", sql: SESSIONS },
@@ -97,4 +102,5 @@ export const SESSION_MIGRATIONS: readonly Migration[] = [
   { id: 4, name: "works", sql: WORKS },
   { id: 5, name: "evidence", sql: EVIDENCE },
   { id: 6, name: "levels", sql: LEVELS },
+  { id: 7, name: "registry ids", sql: REGISTRY_IDS },
 ];

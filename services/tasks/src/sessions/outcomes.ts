@@ -10,7 +10,6 @@ import {
 import { ErrorReason } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import { fromConnectError, ownHeaders } from "@depute/service";
-import { registeredId } from "./agents.ts";
 
 const RESULTS: Readonly<Record<Outcome["result"], SessionResult>> = {
   completed: SessionResult.COMPLETED,
@@ -32,8 +31,13 @@ const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.UNKNOWN_METHOD,
 ]);
 
-/** What a session that has ended says of its participants, as evidence. Ratings come after what they rate. */
-export function evidenceOfSession(session: Session): Evidence[] {
+/**
+ * What a session that has ended says of its participants, as evidence. Ratings come after what they rate.
+ *
+ * @param ids the participants' ids in the registry, by their URIs
+ */
+export function evidenceOfSession(session: Session, ids: ReadonlyMap<string, string>): Evidence[] {
+  const registeredId = (uri: string) => ids.get(uri) ?? "";
   const outcomes = outcomesOf(session).map(({ agentId, counterpartId, result }) =>
     create(EvidenceSchema, {
       agentId: registeredId(agentId),
@@ -67,8 +71,8 @@ export class OutcomeReporter {
   }
 
   /** @throws DeputeError when the registry does not answer: to be tried again */
-  async report(session: Session): Promise<void> {
-    for (const [index, evidence] of evidenceOfSession(session).entries()) {
+  async report(session: Session, ids: ReadonlyMap<string, string>): Promise<void> {
+    for (const [index, evidence] of evidenceOfSession(session, ids).entries()) {
       const digest = sha256Hex(`${session.sessionId}/${index}`);
       const request = { evidenceId: `asp_${digest}`, evidence };
       await this.#trust.recordEvidence(request, { headers: ownHeaders("") }).catch((thrown: unknown) => {

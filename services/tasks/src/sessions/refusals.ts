@@ -46,6 +46,7 @@ export const REASONS: Readonly<Record<RefusalCode, ErrorReason>> = {
   expired: SESSION_STATE_CONFLICT,
   id_taken: SESSION_MESSAGE_ID_TAKEN,
   unknown_party: SESSION_STATE_CONFLICT,
+  same_principal: SESSION_NOT_ALLOWED,
   already_participant: SESSION_STATE_CONFLICT,
   limit_exceeded: LIMIT_EXCEEDED,
 };

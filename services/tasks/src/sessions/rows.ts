@@ -64,27 +64,37 @@ export async function markReported(tx: WriteTx, sessionId: string): Promise<void
   await tx.run("UPDATE sessions SET outcome_due = 0 WHERE session_id = ?", [sessionId]);
 }
 
-/** Everyone who takes part or did, by their URIs: who may see the session for them, and how far they were trusted. */
+/**
+ * Everyone who takes part or did, by their URIs: who may see the session for them, how far they were trusted, and their ids
+ * in the registry.
+ */
 export async function readParties(tx: ReadTx, sessionId: string) {
-  const rows = await tx.all<{ agent_id: string; principal: string; level: number }>(
-    "SELECT agent_id, principal, level FROM session_parties WHERE session_id = ?",
+  const rows = await tx.all<{ agent_id: string; principal: string; level: number; registry_id: string }>(
+    "SELECT agent_id, principal, level, registry_id FROM session_parties WHERE session_id = ?",
     [sessionId],
   );
   return {
     principals: new Map(rows.map(({ agent_id, principal }) => [agent_id, principal])),
     levels: new Map(rows.map(({ agent_id, level }) => [agent_id, level])),
+    registryIds: new Map(rows.map(({ agent_id, registry_id }) => [agent_id, registry_id])),
   };
 }
 
 export async function putParty(
   tx: WriteTx,
   { sessionId, createMs }: Session,
-  { agentId, principal, level }: Pick<KnownAgent, "agentId" | "principal" | "level">,
+  {
+    agentId,
+    principal,
+    level,
+    registryId,
+  }: Pick<KnownAgent, "agentId" | "principal" | "level" | "registryId">,
 ): Promise<void> {
   await tx.run(
-    `INSERT INTO session_parties (session_id, agent_id, principal, create_ms, level) VALUES (?, ?, ?, ?, ?)
+    `INSERT INTO session_parties (session_id, agent_id, principal, create_ms, level, registry_id)
+     VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT (session_id, agent_id) DO NOTHING`,
-    [sessionId, agentId, principal, createMs, level],
+    [sessionId, agentId, principal, createMs, level, registryId],
   );
 }
 

@@ -22,7 +22,7 @@ import { follow, type Identity, linkSignals, mayActFor, ownOptions } from "@depu
 import { requireAllowed } from "../delegation-policy.ts";
 import type { TasksContext } from "../handlers/context.ts";
 import type { WakeUps } from "../wake-ups.ts";
-import { type Agents, agentNotFound, type KnownAgent, registeredId } from "./agents.ts";
+import { type Agents, agentNotFound, type KnownAgent } from "./agents.ts";
 import type { Callers, Candidate } from "./callers.ts";
 import { readDisputes } from "./disputes.ts";
 import type { Ending, SessionEngine } from "./engine.ts";
@@ -116,17 +116,16 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       }
       const body = envelope.content?.body?.kind;
       const target = body?.case === "delegate" ? [body.value.targetAgent] : [];
-      // Whoever takes no part is refused by the protocol.
+      const coming = await newcomers(target, identity, context);
+      // Whoever takes no part is refused by the protocol, and so is a target that nobody knows.
       if (body?.case === "delegate" && own !== undefined) {
-        const { targetAgent, scope } = body.value;
-        const options = ownOptions(context, clock);
-        await requireAllowed(tasks.dependencies, own, registeredId(targetAgent), scope, options);
+        for (const { registryId } of coming) {
+          const options = ownOptions(context, clock);
+          await requireAllowed(tasks.dependencies, own, registryId, body.value.scope, options);
+        }
       }
-      const { ordinal, state, session } = await engine.append(
-        envelope,
-        await newcomers(target, identity, context),
-        callers.messageProof(context),
-      );
+      const proof = callers.messageProof(context);
+      const { ordinal, state, session } = await engine.append(envelope, coming, proof);
       return { ordinal, state, lastHash: session.lastHash };
     },
 

@@ -2,7 +2,7 @@ import type { Timers } from "@depute/core";
 import type { Logger } from "@depute/service";
 import type { SessionEngine } from "./engine.ts";
 import type { OutcomeReporter } from "./outcomes.ts";
-import { markReported, sessionsToReport } from "./rows.ts";
+import { markReported, readParties, sessionsToReport } from "./rows.ts";
 
 /** Sessions that are moved on in one transaction. */
 const BATCH = 100;
@@ -87,7 +87,8 @@ export class SessionTimekeeper {
     for (const session of await store.read((tx) => sessionsToReport(tx, REPORTS))) {
       if (this.#closed) return;
       try {
-        await this.#reporter.report(session);
+        const { registryIds } = await store.read((tx) => readParties(tx, session.sessionId));
+        await this.#reporter.report(session, registryIds);
       } catch (error) {
         this.#log.debug(
           { err: error, session: session.sessionId },

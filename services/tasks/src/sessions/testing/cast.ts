@@ -189,18 +189,19 @@ export class Stage {
             getAgent: ({ id, viewer }) => {
               const found = PEOPLE.find(({ uri }) => uri.endsWith(`/${id}`));
               const isHidden = this.hidden.some((pair) => pair.agent === id && pair.from === viewer);
+              if (found === undefined || isHidden)
+                throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent");
+              return { agent: { id, principal: found.key, status: AgentStatus.ACTIVE } };
+            },
+            getAgentByUri: ({ uri, viewer }) => {
+              const found = PEOPLE.find((one) => one.uri === uri);
+              const id = uri.slice(uri.lastIndexOf("/") + 1);
+              const isHidden = this.hidden.some((pair) => pair.agent === id && pair.from === viewer);
               if (found === undefined || isHidden) {
                 throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent");
               }
-              const card = this.cards.get(found.uri);
-              return {
-                agent: {
-                  id,
-                  principal: found.key,
-                  status: AgentStatus.ACTIVE,
-                  ...(card === undefined ? {} : { card: { ...card, agentId: found.uri, name: id } }),
-                },
-              };
+              const card = { ...this.cards.get(uri), agentId: uri, name: id };
+              return { agent: { id, principal: found.key, status: AgentStatus.ACTIVE, card } };
             },
           });
         },

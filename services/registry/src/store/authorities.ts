@@ -1,0 +1,86 @@
+import type { AuthoritySource } from "@depute/contracts/depute/registry/v1/authority_service_pb";
+import type { ReadTx, WriteTx } from "@depute/store";
+
+/** The tables of authorities: who holds them, and which agent has which URI. */
+export const AUTHORITIES = `
+      CREATE TABLE authority_grants (
+        authority TEXT NOT NULL,         -- a host name in lower case
+        principal TEXT NOT NULL,
+        source BIGINT NOT NULL,          -- AuthoritySource
+        granted_by TEXT NOT NULL,
+        create_time BIGINT NOT NULL,
+        PRIMARY KEY (authority, principal)
+      );
+      CREATE TABLE agent_uris (
+        uri TEXT PRIMARY KEY,            -- of the card that the agent's owner registered
+        agent_id TEXT NOT NULL REFERENCES agents (id)
+      );
+      CREATE UNIQUE INDEX agent_uris_by_agent ON agent_uris (agent_id)`;
+
+/** A principal's grant of an authority; the time is epoch ms. */
+export interface StoredGrant {
+  readonly authority: string;
+  readonly principal: string;
+  readonly source: AuthoritySource;
+  readonly grantedBy: string;
+  readonly createTime: number;
+}
+
+interface GrantRow {
+  authority: string;
+  principal: string;
+  source: AuthoritySource;
+  granted_by: string;
+  create_time: number;
+}
+
+const COLUMNS = "authority, principal, source, granted_by, create_time";
+
+/** The grants of an authority in the order of the principals, behind `after`. */
+export async function listGrants(
+  tx: ReadTx,
+  authority: string,
+  after: string,
+  limit: number,
+): Promise<StoredGrant[]> {
+  const rows = await tx.all<GrantRow>(
+    `SELECT ${COLUMNS} FROM authority_grants WHERE authority = ? AND principal > ? ORDER BY principal LIMIT ?`,
+    [authority, after, limit],
+  );
+  return rows.map(({ granted_by, create_time, ...row }) => ({
+    ...row,
+    grantedBy: granted_by,
+    createTime: create_time,
+  }));
+}
+
+/** Makes a grant, or another one of the one that the principal has. */
+export async function putGrant(tx: WriteTx, grant: StoredGrant): Promise<void> {
+  await tx.run(
+    `INSERT INTO authority_grants (${COLUMNS}) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (authority, principal) DO UPDATE SET source = excluded.source,
+       granted_by = excluded.granted_by, create_time = excluded.create_time`,
+    [grant.authority, grant.principal, grant.source, grant.grantedBy, grant.createTime],
+  );
+}
+
+export async function removeGrant(tx: WriteTx, authority: string, principal: string): Promise<void> {
+  await tx.run("DELETE FROM authority_grants WHERE authority = ? AND principal = ?", [authority, principal]);
+}
+
+/** The id of the agent that has a URI. */
+export async function findAgentOfUri(tx: ReadTx, uri: string): Promise<string | undefined> {
+  const row = await tx.get<{ agent_id: string }>("SELECT agent_id FROM agent_uris WHERE uri = ?", [uri]);
+  return row?.agent_id;
+}
+
+/** Gives a URI to an agent, whoever had it, in place of the one that the agent had; undefined for none. */
+export async function putUri(tx: WriteTx, agentId: string, uri: string | undefined): Promise<void> {
+  await tx.run("DELETE FROM agent_uris WHERE agent_id = ?", [agentId]);
+  if (uri === undefined) return;
+  await tx.run(
+    `INSERT INTO agent_uris (uri, agent_id) VALUES (?, ?)
+     ON CONFLICT (uri) DO UPDATE SET agent_id = excluded.agent_id`,
+    [uri, agentId],
+  );
+}

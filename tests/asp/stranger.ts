@@ -1,0 +1,188 @@
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  type KeyObject,
+  randomBytes,
+  randomUUID,
+  sign,
+} from "node:crypto";
+
+/**
+ * An agent of somebody who has read the documents and nothing else: plain fetch, and SHA-256 and Ed25519 of Node.js. It shares
+ * no code with the platform.
+ */
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+export type Document = { [name: string]: Json };
+
+/** What an address answered. */
+export interface Answer {
+  readonly status: number;
+  readonly body: Document;
+}
+
+/** RFC 8785: Node.js writes numbers and strings as it asks, and sorts names by UTF-16. */
+export function canonical(value: Json): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  const members = Object.keys(value)
+    .sort()
+    .map((name) => `${JSON.stringify(name)}:${canonical(value[name] as Json)}`);
+  return `{${members.join(",")}}`;
+}
+
+/** UUIDv7. (RFC 9562 5.7) */
+export function uuid7(): string {
+  const bytes = randomBytes(16);
+  bytes.writeUIntBE(Date.now(), 0, 6);
+  bytes[6] = 0x70 | ((bytes[6] ?? 0) & 0x0f);
+  bytes[8] = 0x80 | ((bytes[8] ?? 0) & 0x3f);
+  return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}
+
+const PKCS8 = Buffer.from("302e020100300506032b657004220420", "hex");
+const ZEROS = "0".repeat(64);
+
+export class Stranger {
+  /** The id under which the registry has the agent. */
+  readonly id: string;
+  readonly uri: string;
+  /** The public key, base64url. */
+  readonly x: string;
+  readonly #key: KeyObject;
+  readonly #url: string;
+
+  /** @param seed whose key it is: two strangers of one seed are one principal */
+  constructor(url: string, id: string, uri: string, seed: string = randomUUID()) {
+    this.#url = url;
+    this.id = id;
+    this.uri = uri;
+    const secret = createHash("sha256").update(seed).digest();
+    this.#key = createPrivateKey({ key: Buffer.concat([PKCS8, secret]), format: "der", type: "pkcs8" });
+    this.x = String(createPublicKey(this.#key).export({ format: "jwk" }).x);
+  }
+
+  get jwk(): Document {
+    return { kty: "OKP", crv: "Ed25519", x: this.x };
+  }
+
+  /** Calls an RPC by Connect's JSON, with this key's proof beside the call where asked. */
+  async call(method: string, body: Document, isProved = false): Promise<Answer> {
+    const address = `${this.#url}/${method}`;
+    return answer(address, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        ...(isProved ? { dpop: this.proof("POST", address) } : {}),
+      },
+      body: JSON.stringify(body),
+    });
+  }
+
+  /** Registers the agent. @param more members of the agent's record, in place of the usual ones */
+  register(more: Document = {}): Promise<Answer> {
+    const card: Document = {
+      agentId: this.uri,
+      name: this.id,
+      capabilities: { values: ["walk"] },
+      signingPublicKey: this.jwk,
+    };
+    const agent = { id: this.id, principal: this.x, card, ...more };
+    return this.call("depute.registry.v1.AgentService/RegisterAgent", { requestId: randomUUID(), agent });
+  }
+
+  /** A DPoP proof. (RFC 9449 4.2) */
+  proof(htm: string, htu: string): string {
+    const part = (value: Json) => Buffer.from(JSON.stringify(value)).toString("base64url");
+    const claims = { htm, htu, jti: randomUUID(), iat: Math.floor(Date.now() / 1000) };
+    const signed = `${part({ typ: "dpop+jwt", alg: "EdDSA", jwk: this.jwk })}.${part(claims)}`;
+    return `${signed}.${sign(null, Buffer.from(signed), this.#key).toString("base64url")}`;
+  }
+
+  get(path: string): Promise<Answer> {
+    return answer(`${this.#url}${path}`, {});
+  }
+
+  /** The session as it is now. */
+  async session(sessionId: string): Promise<Document> {
+    return (await this.get(`/v1/asp/sessions/${sessionId}`)).body;
+  }
+
+  /** A signed message after what a session has; of a session that is only an id, its first. */
+  message(session: Document | string, performative: string, body: Document, more: Document = {}): Document {
+    const known = typeof session === "string" ? undefined : session;
+    const sessionId = typeof session === "string" ? session : String(session.sessionId);
+    const participants = (known?.participants ?? []) as Document[];
+    const me = participants.find(({ agentId }) => agentId === this.uri);
+    const path = known === undefined ? "/v1/asp/sessions" : `/v1/asp/sessions/${sessionId}/messages`;
+    const document: Document = {
+      version: "asp/0.1",
+      messageId: uuid7(),
+      sessionId,
+      sequenceNumber: me?.nextSequenceNumber ?? 0,
+      timestamp: new Date().toISOString(),
+      sender: {
+        agentId: this.uri,
+        orgId: `org_${this.id}`,
+        trustScore: me?.trustScore ?? 0,
+        dpopProof: this.proof("POST", `${this.#url}${path}`),
+      },
+      performative,
+      content: { mimeType: "application/asp+json", body },
+      ...more,
+    };
+    const previousHash = known?.lastHash ?? `sha256:${ZEROS}`;
+    const hashed = canonical({ ...document, integrity: { previousHash } });
+    const hash = createHash("sha256").update(hashed).digest();
+    const signature = sign(null, Buffer.concat([Buffer.from("asp/0.1\n"), hash]), this.#key);
+    return {
+      ...document,
+      integrity: {
+        hash: `sha256:${hash.toString("hex")}`,
+        previousHash,
+        signature: `ed25519:${signature.toString("hex")}`,
+      },
+    };
+  }
+
+  /** Posts a document of the protocol. */
+  post(path: string, document: Document, headers: Record<string, string> = {}): Promise<Answer> {
+    return answer(`${this.#url}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/asp+json", ...headers },
+      body: JSON.stringify(document),
+    });
+  }
+
+  /** Invites an agent to a new session. */
+  invite(recipient: string): Promise<Answer> {
+    const body = { proposalId: "inv", type: "session-invitation", subject: "A walk" };
+    return this.post("/v1/asp/sessions", this.message(uuid7(), "PROPOSE", body, { recipient }));
+  }
+
+  /** Says something after whatever the session has. */
+  async say(sessionId: string, performative: string, body: Document, more: Document = {}): Promise<Answer> {
+    const message = this.message(await this.session(sessionId), performative, body, more);
+    return this.post(`/v1/asp/sessions/${sessionId}/messages`, message);
+  }
+
+  /** Shows the agent's identity in a session. */
+  introduce(sessionId: string): Promise<Answer> {
+    const data = { agentId: this.uri, name: this.id, signingPublicKey: this.jwk };
+    return this.say(sessionId, "INFORM", { informType: "identity", data });
+  }
+}
+
+async function answer(address: string, init: RequestInit): Promise<Answer> {
+  const response = await fetch(address, init);
+  return { status: response.status, body: (await response.json()) as Document };
+}
+
+/** How the ASP wire, or Connect, refused: status, reason, and the protocol's own code. */
+export function refusalOf({ status, body }: Answer): readonly (Json | undefined)[] {
+  const error = body.error as Document | undefined;
+  if (error !== undefined) return [status, error.reason, (error.metadata as Document).code];
+  const details = (body.details ?? []) as { type?: string; debug?: { reason?: string } }[];
+  return [status, details.find(({ type }) => type === "google.rpc.ErrorInfo")?.debug?.reason ?? body.code];
+}
