@@ -15,7 +15,8 @@ import { logRoutes } from "../wires/log/index.ts";
 import { mcpWire, readMcpConfig } from "../wires/mcp/index.ts";
 import { nekteRoutes } from "../wires/nekte/index.ts";
 import { NekteMethods } from "../wires/nekte/methods.ts";
-import { nekteService } from "../wires/nekte/rpc.ts";
+import { nekteHosts, readAgentPorts } from "../wires/nekte/reach.ts";
+import { NEKTE_MANNERS, nekteService } from "../wires/nekte/rpc.ts";
 import { createClients } from "./clients.ts";
 import { forwardService } from "./forward.ts";
 import type { WireDeps } from "./json-rpc-route.ts";
@@ -47,6 +48,8 @@ export const gateway = defineService({
     const methods = new NekteMethods({ clients, defaultAgent, invokeTimeoutMs });
     const delegateos = new DelegateosMethods(clients, clock);
     const auth = settings.auth === "required" ? "bearer" : "none";
+    const hosts = () => nekteHosts(settings.nekteHosts, deps.publicUrl);
+    const nekte = { methods, clock, hosts };
     return {
       routes: (router) => {
         for (const name of SERVICES) {
@@ -55,7 +58,7 @@ export const gateway = defineService({
             router.service(service, forwardService(service, transport, clock));
           }
         }
-        router.service(Nekte, nekteService(methods, clock));
+        router.service(Nekte, nekteService(nekte));
         router.service(DelegateosService, delegateosService(delegateos, clock));
       },
       http: [
@@ -74,6 +77,14 @@ export const gateway = defineService({
         ...agentaRoutes(clients, wire),
         ...mcp.http,
       ],
+      manners: new Map([[Nekte.typeName, NEKTE_MANNERS]]),
+      ports: readAgentPorts(settings.nektePorts).map(({ agentId, port }) => ({
+        port,
+        descriptors: [Nekte],
+        routes: (router) => {
+          router.service(Nekte, nekteService({ ...nekte, agentId }));
+        },
+      })),
       upgrades: aspUpgrades(clients, wire),
       close: () => mcp.close(),
     };

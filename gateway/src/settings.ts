@@ -31,6 +31,18 @@ export const gatewaySettings = defineSettings({
     help: "time for an invocation",
     group: NEKTE,
   },
+  nekteHosts: {
+    type: "list",
+    default: [],
+    help: "names below which {agent}.NAME is an agent's own gRPC authority, beside localhost and the public URL's host",
+    group: NEKTE,
+  },
+  nektePorts: {
+    type: "list",
+    default: [],
+    help: "ports that serve one agent's NEKTE over gRPC, each as agent=port",
+    group: NEKTE,
+  },
   nekteEpochMs: {
     type: "bool",
     default: false,

@@ -7,6 +7,7 @@ import {
   DETAIL_LEVELS,
   DeputeError,
   type DetailLevel,
+  detailLevelOf,
   ErrorReason,
   estimateTokens,
   type GivenLevels,
@@ -93,8 +94,7 @@ export function fittingPartial(
 }
 
 function rankOf(level: string): number {
-  const known = DETAIL_LEVELS.find((each) => each === level) ?? DEFAULT_RESULT_BUDGET.detailLevel;
-  return DETAIL_LEVELS.indexOf(known);
+  return DETAIL_LEVELS.indexOf(detailLevelOf(level));
 }
 
 /** The tokens that a result took: the worker's own count where it gives one, else the estimate. (NEKTE 2, `meta`) */

@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { ErrorReasonSchema } from "@depute/contracts/depute/errors/v1/error_reason_pb";
 import { TaskSchema, TaskStatus, TaskStatusSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
-import { DeputeError, ErrorReason } from "@depute/core";
+import { ErrorReason } from "@depute/core";
 import { describe, expect, test } from "vitest";
-import { NEKTE, NEKTE_ERRORS, withCode } from "./errors.ts";
+import { errorNote, NEKTE, NEKTE_ERRORS } from "./errors.ts";
 import { STATES, stateBefore, stateOf, stateOfTask } from "./states.ts";
 
 describe("NEKTE's errors", () => {
@@ -35,12 +35,8 @@ describe("NEKTE's errors", () => {
   });
 
   test("on gRPC the code stands in the metadata", () => {
-    const refusal = new DeputeError(ErrorReason.TASK_NOT_FOUND, "no such task", { metadata: { task: "t" } });
-    expect(withCode(refusal)).toMatchObject({
-      reason: ErrorReason.TASK_NOT_FOUND,
-      message: "no such task",
-      metadata: { task: "t", nekte_code: "-32009" },
-    });
+    expect(errorNote(ErrorReason.TASK_NOT_FOUND)).toEqual({ nekte_code: "-32009" });
+    expect(errorNote(ErrorReason.INVALID_REQUEST)).toEqual({ nekte_code: "-32602" });
   });
 });
 

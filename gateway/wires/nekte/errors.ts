@@ -1,5 +1,5 @@
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import { DeputeError, ErrorReason, reasonName } from "@depute/core";
+import { ErrorReason, reasonName } from "@depute/core";
 import { errorTable, rowOf } from "../../src/error-table.ts";
 import { refusalIn } from "../../src/fault.ts";
 import { JSON_RPC, OWN } from "../../src/own-codes.ts";
@@ -63,14 +63,9 @@ export function codeOf(thrown: unknown): number {
   return rowOf(NEKTE_ERRORS, refusalIn(thrown).reason).code;
 }
 
-/** The same refusal for gRPC, whose status says less: with the NEKTE code in its metadata, as `nekte_code`. */
-export function withCode(thrown: unknown): DeputeError {
-  const refusal = refusalIn(thrown);
-  return new DeputeError(refusal.reason, refusal.message, {
-    metadata: { ...refusal.metadata, nekte_code: String(codeOf(refusal)) },
-    violations: refusal.violations,
-    cause: refusal,
-  });
+/** What every error of `nekte.v1.Nekte` carries on gRPC, whose status says less: the NEKTE code, as `nekte_code`. */
+export function errorNote(reason: ErrorReason): Readonly<Record<string, string>> {
+  return { nekte_code: String(rowOf(NEKTE_ERRORS, reason).code) };
 }
 
 const CONTEXT_EXPIRED = reasonName(ErrorReason.CONTEXT_EXPIRED);

@@ -1,23 +1,41 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { type DelegateEvent, type Nekte, VerifyResultSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { type Clock, fromTimestamp } from "@depute/core";
+import type { ServiceManners } from "@depute/service";
 import { encode } from "@depute/wire";
+import { refusalIn } from "../../src/fault.ts";
 import { rpcCall } from "../../src/wire-call.ts";
 import { PLATFORM_AGENT } from "./documents.ts";
-import { NEKTE, withCode } from "./errors.ts";
+import { errorNote, NEKTE } from "./errors.ts";
 import { readLastEventId, toBytes } from "./events.ts";
 import type { NekteMethods } from "./methods.ts";
+import { prepareRequest } from "./proto3.ts";
 import { stateOfTask } from "./states.ts";
 
 /** The metadata that names the agent whose NEKTE server this is to be; without it, all agents are meant. */
 export const AGENT_METADATA = "nekte-agent";
 
+/** What every call of `nekte.v1.Nekte` goes through before and after its method. */
+export const NEKTE_MANNERS: ServiceManners = { errorNote, prepare: prepareRequest };
+
+export interface NekteServiceOptions {
+  readonly methods: NekteMethods;
+  readonly clock: Clock;
+  /** Names below which `{agent}.NAME` is an agent's own authority, in lower case and without ports. */
+  readonly hosts: () => readonly string[];
+  /** The agent whose server it is wherever the call does not name one; absent for all agents. */
+  readonly agentId?: string;
+}
+
 /** nekte.v1.Nekte as it was published: for all agents, or as the server of one. */
-export function nekteService(methods: NekteMethods, clock: Clock): ServiceImpl<typeof Nekte> {
+export function nekteService(options: NekteServiceOptions): ServiceImpl<typeof Nekte> {
+  const { methods, clock } = options;
+  const agentOf = ({ requestHeader, url }: HandlerContext): string =>
+    requestHeader.get(AGENT_METADATA) ?? options.agentId ?? agentOfHost(url, options.hosts());
   return {
     async discover(request, context) {
       const agentId = agentOf(context);
-      const found = await coded(methods.discover(agentId, request, rpcCall(context, clock)));
+      const found = await plain(methods.discover(agentId, request, rpcCall(context, clock)));
       const { capabilities, version } = found;
       const of = <Level extends "ref" | "summary" | "full">(level: Level) =>
         capabilities.flatMap((each) => (each.case === level ? [each.value as ValueAt<Level>] : []));
@@ -31,7 +49,7 @@ export function nekteService(methods: NekteMethods, clock: Clock): ServiceImpl<t
     },
 
     async invoke(request, context) {
-      const outcome = await coded(methods.invoke(agentOf(context), request, rpcCall(context, clock)));
+      const outcome = await plain(methods.invoke(agentOf(context), request, rpcCall(context, clock)));
       if (outcome.kind === "outdated") {
         const { schema } = outcome;
         return { error: { ...NEKTE.VERSION_MISMATCH, currentHash: schema.h, schema } };
@@ -49,18 +67,18 @@ export function nekteService(methods: NekteMethods, clock: Clock): ServiceImpl<t
         const after = readLastEventId(context.requestHeader.get("last-event-id"));
         return methods.delegate(agentOf(context), request, after, rpcCall(context, clock));
       };
-      const told = await coded(begin());
+      const told = await plain(begin());
       for await (const { event, sequence } of told) {
         yield { ...withEveryLevel(event), ...(sequence === undefined ? {} : { sequence }) };
       }
     },
 
     async context(request, context) {
-      return coded(methods.context(agentOf(context), request, rpcCall(context, clock)));
+      return plain(methods.context(agentOf(context), request, rpcCall(context, clock)));
     },
 
     async verify(request, context) {
-      const { checks, result } = await coded(
+      const { checks, result } = await plain(
         methods.verify(agentOf(context), request, rpcCall(context, clock)),
       );
       const { status } = result;
@@ -73,15 +91,15 @@ export function nekteService(methods: NekteMethods, clock: Clock): ServiceImpl<t
     },
 
     async taskCancel(request, context) {
-      return coded(methods.cancel(agentOf(context), request, rpcCall(context, clock)));
+      return plain(methods.cancel(agentOf(context), request, rpcCall(context, clock)));
     },
 
     async taskResume(request, context) {
-      return coded(methods.resume(agentOf(context), request, rpcCall(context, clock)));
+      return plain(methods.resume(agentOf(context), request, rpcCall(context, clock)));
     },
 
     async taskStatus(request, context) {
-      const task = await coded(methods.status(agentOf(context), request, rpcCall(context, clock)));
+      const task = await plain(methods.status(agentOf(context), request, rpcCall(context, clock)));
       const { progress, checkpointAvailable, createTime, updateTime } = task;
       return {
         taskId: request.taskId,
@@ -97,8 +115,14 @@ export function nekteService(methods: NekteMethods, clock: Clock): ServiceImpl<t
   };
 }
 
-function agentOf({ requestHeader }: HandlerContext): string {
-  return requestHeader.get(AGENT_METADATA) ?? "";
+/**
+ * The agent whose virtual host a call names, `{agent}.NAME`; empty for none. Names of hosts have no upper case, so that only agents
+ * whose ids have none are reached by it. (RFC 9113 section 8.3.1)
+ */
+export function agentOfHost(url: string, hosts: readonly string[]): string {
+  const host = URL.parse(url)?.hostname ?? "";
+  const name = hosts.find((each) => host.endsWith(`.${each}`));
+  return name === undefined ? "" : host.slice(0, -name.length - 1);
 }
 
 const NULL = toBytes(null);
@@ -118,11 +142,11 @@ function withEveryLevel(told: DelegateEvent): DelegateEvent {
 type Discovered = Awaited<ReturnType<NekteMethods["discover"]>>["capabilities"][number];
 type ValueAt<Level> = Extract<Discovered, { case: Level }>["value"];
 
-/** What the call gives; its refusal carries the NEKTE code. */
-async function coded<T>(call: Promise<T>): Promise<T> {
+/** What the call gives. Its refusal leaves the data of the JSON wire behind. */
+async function plain<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (thrown) {
-    throw withCode(thrown);
+    throw refusalIn(thrown);
   }
 }

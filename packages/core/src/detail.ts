@@ -8,6 +8,18 @@ export type DetailLevel = (typeof DETAIL_LEVELS)[number];
 /** The budget of a result where none is named. (NEKTE library) */
 export const DEFAULT_RESULT_BUDGET = { maxTokens: 500, detailLevel: "compact" } as const;
 
+/** The tokens of a budget that names none, by its level of detail. (NEKTE library) */
+export const DEFAULT_TOKENS: Readonly<Record<DetailLevel, number>> = {
+  full: 4096,
+  compact: 500,
+  minimal: 50,
+};
+
+/** The level that a word names; any other word counts as `compact`. */
+export function detailLevelOf(word: string): DetailLevel {
+  return DETAIL_LEVELS.find((known) => known === word) ?? DEFAULT_RESULT_BUDGET.detailLevel;
+}
+
 /** A result at the levels that the worker gave. */
 export interface GivenLevels {
   readonly full: JsonValue;
@@ -41,8 +53,7 @@ export function resolveDetail(
   given: GivenLevels,
   budget: { readonly maxTokens: number; readonly detailLevel: string } = DEFAULT_RESULT_BUDGET,
 ): ResolvedDetail {
-  const asked =
-    DETAIL_LEVELS.find((known) => known === budget.detailLevel) ?? DEFAULT_RESULT_BUDGET.detailLevel;
+  const asked = detailLevelOf(budget.detailLevel);
   let needed = Number.POSITIVE_INFINITY;
   for (const level of DETAIL_LEVELS.slice(DETAIL_LEVELS.indexOf(asked))) {
     const output = at(given, level);

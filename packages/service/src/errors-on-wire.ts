@@ -13,6 +13,7 @@ import {
   statusOf,
 } from "@depute/core";
 import { type FittedError, fitError } from "./fit-error.ts";
+import type { ErrorNote } from "./service-manners.ts";
 
 /** A refusal as it travels, cut so that every client can read it: the reason's status, google.rpc.ErrorInfo and, for faulty fields, google.rpc.BadRequest. */
 export function toWire(error: DeputeError): ConnectError {
@@ -67,6 +68,15 @@ export function toConnectError(thrown: unknown, requestId = ""): ConnectError {
   const reason = isUnreadable(thrown) ? ErrorReason.INVALID_REQUEST : REASON_OF_CODE.get(thrown.code);
   if (reason === undefined) return internal(thrown, requestId);
   return toWire(new DeputeError(reason, thrown.rawMessage, { cause: thrown }));
+}
+
+/** The same error with a note of its service; one without a reason of the vocabulary is left as it is. */
+export function withNote(error: ConnectError, note: ErrorNote | undefined): ConnectError {
+  const known = note === undefined ? undefined : fromErrorInfo(error);
+  if (note === undefined || known === undefined) return error;
+  const { reason, message, violations } = known;
+  const metadata = { ...note(reason), ...known.metadata };
+  return toWire(new DeputeError(reason, message, { metadata, violations, cause: error.cause }));
 }
 
 /**

@@ -21,6 +21,7 @@ import { assertBindable } from "./loopback.ts";
 import { createMetrics, type Registry } from "./metrics.ts";
 import {
   type ModuleName,
+  type OwnPort,
   SERVICES,
   type ServiceDeps,
   type ServiceInstance,
@@ -33,7 +34,7 @@ import { PeerWatch } from "./peer-watch.ts";
 import { Readiness } from "./readiness.ts";
 import { registerReflection } from "./reflection.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
-import { type Server, startServer } from "./server.ts";
+import { type Server, type ServerOptions, startServer } from "./server.ts";
 import { type Settings, SettingsError, type SettingsTable } from "./settings.ts";
 import { explainStoreKeys, storeAt } from "./store-place.ts";
 import { startTelemetry, type Telemetry } from "./telemetry.ts";
@@ -98,6 +99,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   const tracing = common.otlpEndpoint !== "";
   const running: Running[] = [];
   const servers: { server: Server; health: HealthState; module: ServiceModule }[] = [];
+  const ownPorts: Server[] = [];
   const readiness = new Readiness({ log, onLost: (error) => options.onLost?.(error) });
   const peers: PeerWatch[] = [];
   const urls: Partial<Record<ModuleName, string>> = {};
@@ -123,7 +125,9 @@ export async function hostServices(options: HostOptions): Promise<Host> {
     for (const { health } of servers) health.set(false);
     stopping.abort(shuttingDown());
     await Promise.all(peers.map((peer) => peer.close()));
-    await Promise.all(servers.map(({ server }) => server.close(drainMs)));
+    await Promise.all(
+      [...servers.map(({ server }) => server), ...ownPorts].map((each) => each.close(drainMs)),
+    );
     const closed = await Promise.allSettled(running.toReversed().map(({ instance }) => instance.close()));
     for (const result of closed)
       if (result.status === "rejected") log.error({ err: result.reason }, "closing failed");
@@ -174,6 +178,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
         publicUrl: () => publicUrlOf(module.name),
         tracing,
         stopping: stopping.signal,
+        ...(instance.manners && { manners: instance.manners }),
       });
       running.push({ module, instance, interceptors });
       direct.set(
@@ -188,31 +193,43 @@ export async function hostServices(options: HostOptions): Promise<Host> {
     for (const { module, instance, interceptors } of running) {
       if (!modules.some((each) => each.module === module && each.listen)) continue;
       const health = createHealth(module.descriptors.map((service) => service.typeName));
-      const routes = (router: ConnectRouter) => {
-        instance.routes(router);
-        router.service(Health, healthService(health));
-        registerReflection(router, [...module.descriptors, Health]);
-      };
       const { maxRequestBytes, maxConnections, maxConcurrentStreams } = common;
-      const rpc = { routes, interceptors, maxRequestBytes, log };
-      const server = await startServer({
-        host: common.host,
-        port: portOf(common, module.name),
-        rpc: createRpcHandler(rpc),
-        ...(common.fastPath ? { fast: createFastPath(rpc) } : {}),
-        routes: [
-          ...observeRoutes(instance.http ?? [], { metrics, tracing }),
-          ...operationsRoutes(health, metrics),
-        ],
-        isOwnOrigin: (origin) => isOwnOrigin(origin, publicUrlOf(module.name)),
-        ...(instance.upgrades === undefined ? {} : { upgrades: instance.upgrades }),
-        maxConnections,
-        maxConcurrentStreams,
-        log,
-        timers,
-      });
+      const listen = (port: number, served: Pick<OwnPort, "descriptors" | "routes">, more: More) => {
+        const routes = (router: ConnectRouter) => {
+          served.routes(router);
+          router.service(Health, healthService(health));
+          registerReflection(router, [...served.descriptors, Health]);
+        };
+        const { manners } = instance;
+        const rpc = { routes, interceptors, maxRequestBytes, log, ...(manners && { manners }) };
+        return startServer({
+          host: common.host,
+          port,
+          rpc: createRpcHandler(rpc),
+          ...(common.fastPath ? { fast: createFastPath(rpc) } : {}),
+          isOwnOrigin: (origin) => isOwnOrigin(origin, publicUrlOf(module.name)),
+          ...more,
+          maxConnections,
+          maxConcurrentStreams,
+          log,
+          timers,
+        });
+      };
+      const operations = operationsRoutes(health, metrics);
+      const { descriptors } = module;
+      const server = await listen(
+        portOf(common, module.name),
+        { descriptors, routes: instance.routes },
+        {
+          routes: [...observeRoutes(instance.http ?? [], { metrics, tracing }), ...operations],
+          ...(instance.upgrades === undefined ? {} : { upgrades: instance.upgrades }),
+        },
+      );
       servers.push({ server, health, module });
       urls[module.name] = server.url;
+      for (const own of instance.ports ?? []) {
+        ownPorts.push(await listen(own.port, own, { routes: operations }));
+      }
     }
     for (const name of new Set(modules.flatMap(({ module }) => forwardedServices(module)))) {
       if (hosted.has(name)) continue;
@@ -238,6 +255,9 @@ export async function hostServices(options: HostOptions): Promise<Host> {
     },
   };
 }
+
+/** What a server has beside its RPCs. */
+type More = Pick<ServerOptions, "routes" | "upgrades">;
 
 /** Services call one another as themselves: across processes that has to be proved where callers have to prove theirs. */
 function assertTrust(modules: readonly HostedModule[], { auth, internalSecret }: CommonSettings): void {

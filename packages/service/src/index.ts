@@ -43,6 +43,7 @@ export { createMetrics, Registry } from "./metrics.ts";
 export {
   defineService,
   type ModuleName,
+  type OwnPort,
   SERVICES,
   type ServiceDeps,
   type ServiceInstance,
@@ -65,6 +66,7 @@ export { reflectionService, registerReflection } from "./reflection.ts";
 export { REQUEST_ID_HEADER, requestIdFrom, requestIdOf } from "./request-id.ts";
 export { createRpcHandler, type RpcHandler } from "./rpc-handler.ts";
 export { type Server, type ServerOptions, startServer } from "./server.ts";
+export type { ErrorNote, Manners, ServiceManners } from "./service-manners.ts";
 export {
   addSettings,
   defineSettings,

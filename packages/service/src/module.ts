@@ -6,6 +6,7 @@ import type { Authority } from "./authority.ts";
 import type { HttpRoute } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
 import type { Registry } from "./metrics.ts";
+import type { Manners } from "./service-manners.ts";
 import type { Settings, SettingsTable } from "./settings.ts";
 import type { StorePlace } from "./store-place.ts";
 import type { UpgradeRoute } from "./upgrades.ts";
@@ -63,12 +64,24 @@ export interface ServiceModule<Table extends SettingsTable = SettingsTable> {
   start(deps: ServiceDeps, settings: Settings<Table>): Promise<ServiceInstance>;
 }
 
+/** A port that serves some RPCs of a module, and its health. */
+export interface OwnPort {
+  /** 0: any free one. */
+  readonly port: number;
+  readonly descriptors: readonly DescService[];
+  readonly routes: (router: ConnectRouter) => void;
+}
+
 /** A service that runs. */
 export interface ServiceInstance {
   /** Registers the implementations. */
   readonly routes: (router: ConnectRouter) => void;
   /** Plain HTTP beside the RPCs. */
   readonly http?: readonly HttpRoute[];
+  /** How services among these differ from the platform's own in every call. */
+  readonly manners?: Manners;
+  /** Ports beside the module's own, each with services of its own. */
+  readonly ports?: readonly OwnPort[];
   /** Addresses whose connections become WebSockets. */
   readonly upgrades?: readonly UpgradeRoute[];
   /** Called once, when no call is open any more: ends background work and closes stores. */

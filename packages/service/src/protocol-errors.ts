@@ -2,7 +2,8 @@ import { ConnectError } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorFromJsonBytes, errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError, grpcStatusOk, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
-import { reasonOf, toConnectError } from "./errors-on-wire.ts";
+import { reasonOf, toConnectError, withNote } from "./errors-on-wire.ts";
+import type { ErrorNote } from "./service-manners.ts";
 
 /** Answers one RPC. */
 export type ReasonedHandler = (request: Parameters<UniversalHandler>[0]) => ReturnType<UniversalHandler>;
@@ -11,31 +12,34 @@ export type ReasonedHandler = (request: Parameters<UniversalHandler>[0]) => Retu
  * Gives a reason to the errors that Connect answers with before any interceptor runs: bytes that are no message of the
  * contract, a message that is too long, a compression or a time limit that it does not understand.
  */
-export function withReasons(handler: ReasonedHandler): ReasonedHandler {
+export function withReasons(handler: ReasonedHandler, note?: ErrorNote): ReasonedHandler {
   return async (request) => {
     const response = await handler(request);
     const type = response.header?.get("content-type") ?? "";
     // gRPC-Web and Connect streams carry their errors in the body's last frame; only whole bodies are looked into.
     if (type.startsWith("application/grpc") && !type.startsWith("application/grpc-web"))
-      return grpcWithReason(response);
-    if (response.status !== 200 && type === "application/json") return connectWithReason(response);
+      return grpcWithReason(response, note);
+    if (response.status !== 200 && type === "application/json") return connectWithReason(response, note);
     return response;
   };
 }
 
 /** gRPC's status stands in the trailer, which is complete when the body has been read. */
-function grpcWithReason(response: UniversalServerResponse): UniversalServerResponse {
+function grpcWithReason(
+  response: UniversalServerResponse,
+  note: ErrorNote | undefined,
+): UniversalServerResponse {
   const { body, trailer } = response;
   if (trailer === undefined || body === undefined) return response;
-  return { ...response, body: thenCall(body, () => addReason(trailer)) };
+  return { ...response, body: thenCall(body, () => addReason(trailer, note)) };
 }
 
 /** Completes the error that stands in a gRPC trailer, if one does and nothing but its code says what it is. */
-export function addReason(trailer: Headers): void {
+export function addReason(trailer: Headers, note?: ErrorNote): void {
   const status = trailer.get("grpc-status");
   if (status === null || status === grpcStatusOk || trailer.has("grpc-status-details-bin")) return;
   const error = findTrailerError(trailer);
-  if (error !== undefined) setTrailerStatus(trailer, reasoned(error));
+  if (error !== undefined) setTrailerStatus(trailer, withNote(reasoned(error), note));
 }
 
 async function* thenCall(body: AsyncIterable<Uint8Array>, done: () => void): AsyncIterable<Uint8Array> {
@@ -44,7 +48,10 @@ async function* thenCall(body: AsyncIterable<Uint8Array>, done: () => void): Asy
 }
 
 /** A unary Connect error is a JSON body. */
-async function connectWithReason(response: UniversalServerResponse): Promise<UniversalServerResponse> {
+async function connectWithReason(
+  response: UniversalServerResponse,
+  note: ErrorNote | undefined,
+): Promise<UniversalServerResponse> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of response.body ?? []) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
@@ -52,7 +59,7 @@ async function connectWithReason(response: UniversalServerResponse): Promise<Uni
   // A compressed error is one that an interceptor made and that is long; it has its reason.
   const error = header.has("content-encoding") ? undefined : parse(bytes);
   if (error === undefined) return { ...response, body: once(bytes) };
-  const better = withReason(error);
+  const better = reasonOf(error) === undefined ? withNote(reasoned(error), note) : error;
   if (better === error) return { ...response, body: once(bytes) };
   const body = errorToJsonBytes(better, undefined);
   header.set("content-length", String(body.byteLength));

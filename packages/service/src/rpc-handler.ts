@@ -15,6 +15,7 @@ import type { HttpRequest, HttpResponse } from "./http-routes.ts";
 import { JSON_OPTIONS } from "./json-options.ts";
 import type { Logger } from "./log.ts";
 import { type ReasonedHandler, withReasons } from "./protocol-errors.ts";
+import type { Manners } from "./service-manners.ts";
 
 /**
  * Bytes from which on an answer is compressed for a caller that takes it. Most answers are shorter: to compress one of a
@@ -28,6 +29,8 @@ export interface RpcHandlerOptions {
   /** Bytes of one request message, after decompression. */
   maxRequestBytes: number;
   log: Logger;
+  /** How services differ; absent for none that does. */
+  manners?: Manners;
 }
 
 /** Answers RPCs over gRPC, gRPC-Web and Connect; gives false for a path that is none. */
@@ -60,7 +63,8 @@ export function createHandlers(options: RpcHandlerOptions): Map<string, Reasoned
   options.routes(router);
   const handlers = new Map<string, ReasonedHandler>();
   for (const handler of router.handlers) {
-    handlers.set(handler.requestPath, withReasons(withFieldLimit(handler, options.maxRequestBytes)));
+    const note = options.manners?.get(handler.service.typeName)?.errorNote;
+    handlers.set(handler.requestPath, withReasons(withFieldLimit(handler, options.maxRequestBytes), note));
   }
   return handlers;
 }

@@ -3,6 +3,7 @@ import type { Clock, Timers } from "@depute/core";
 import type { Credentials } from "../credentials.ts";
 import type { Logger } from "../log.ts";
 import type { Registry } from "../metrics.ts";
+import type { Manners } from "../service-manners.ts";
 import { callerInterceptor } from "./caller.ts";
 import { deadlineInterceptor } from "./deadline.ts";
 import { drainInterceptor } from "./drain.ts";
@@ -29,6 +30,8 @@ export interface ServerInterceptorOptions {
   /** Whether spans are recorded. */
   tracing: boolean;
   stopping: AbortSignal;
+  /** How services differ; absent for none that does. */
+  manners?: Manners;
 }
 
 /** Services that answer anybody: who watches over a process has no credentials for it. */
@@ -46,10 +49,10 @@ export function serverInterceptors(options: ServerInterceptorOptions): Intercept
     requestIdInterceptor(),
     ...(options.tracing ? [serverTracingInterceptor()] : []),
     observeInterceptor(log, metrics),
-    errorsInterceptor(),
+    errorsInterceptor(options.manners),
     deadlineInterceptor({ defaultMs: options.defaultDeadline, maxMs: options.maxDeadline, clock, timers }),
     drainInterceptor(stopping),
     callerInterceptor({ ...options, mode: options.auth, exempt: EXEMPT }),
-    validateInterceptor(),
+    validateInterceptor(options.manners),
   ];
 }

@@ -9,6 +9,7 @@ import {
   ErrorReason,
   type FieldViolation,
 } from "@depute/core";
+import { type Manners, NO_MANNERS } from "../service-manners.ts";
 
 /**
  * Checks a message against the rules of its contract.
@@ -44,22 +45,28 @@ export function planRules(services: readonly DescService[]): void {
 }
 
 /** Checks every request message against the rules of its contract before a handler sees it. */
-export function validateInterceptor(): Interceptor {
+export function validateInterceptor(manners: Manners = NO_MANNERS): Interceptor {
   return (next) => async (request) => {
+    const { input } = request.method;
+    const own = manners.get(request.service.typeName);
+    const prepare = (message: Message) => own?.prepare?.(input, message) ?? message;
     if (!request.stream) {
-      assertValid(request.method.input, request.message);
-      return next(request);
+      const message = prepare(request.message);
+      assertValid(input, message);
+      return next(message === request.message ? request : { ...request, message });
     }
-    return next({ ...request, message: validated(request.method.input, request.message) });
+    return next({ ...request, message: validated(input, request.message, prepare) });
   };
 }
 
 async function* validated<T extends Message>(
   schema: DescMessage,
   messages: AsyncIterable<T>,
+  prepare: (message: Message) => Message,
 ): AsyncIterable<T> {
-  for await (const message of messages) {
+  for await (const received of messages) {
+    const message = prepare(received);
     assertValid(schema, message);
-    yield message;
+    yield message as T;
   }
 }

@@ -1,0 +1,81 @@
+import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
+import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
+import {
+  type ContextEnvelope,
+  ContextEnvelopeSchema,
+  ContextPermissionsSchema,
+  type ContextRequest,
+  ContextRequestSchema,
+  type TokenBudget,
+  TokenBudgetSchema,
+} from "@depute/contracts/nekte/v1/nekte_pb";
+import { DEFAULT_TOKENS, detailLevelOf } from "@depute/core";
+
+type Fields = Record<string, unknown>;
+
+/**
+ * A request of the published proto as it is meant. The published proto has no presence, and some of its clients write zeros: there
+ * a zero is an absent member, as it is for everybody else who leaves it out.
+ */
+export function prepareRequest(schema: DescMessage, request: Message): Message {
+  const prepared = withoutZeros(schema, request as unknown as Fields) as unknown as Message;
+  if (schema.typeName !== ContextRequestSchema.typeName) return prepared;
+  const { action, envelope } = prepared as ContextRequest;
+  if (envelope === undefined || (action !== "request" && action !== "revoke")) return prepared;
+  // An envelope that names a context says nothing else.
+  return create(ContextRequestSchema, {
+    ...(prepared as ContextRequest),
+    envelope: { ...envelope, ttlS: envelope.ttlS || 1 },
+  });
+}
+
+function withoutZeros(schema: DescMessage, message: Fields): Fields {
+  const kept: Fields = { ...message };
+  for (const field of schema.fields) {
+    if (field.oneof !== undefined) continue;
+    const value = message[field.localName];
+    if (value === undefined) continue;
+    if (field.fieldKind === "message") {
+      const inner = withoutZeros(field.message, value as Fields);
+      if (field.message === TokenBudgetSchema && isZero(inner)) delete kept[field.localName];
+      else kept[field.localName] = complete(field.message, inner);
+    } else if (isOptional(field) && isZero(value)) delete kept[field.localName];
+  }
+  return kept;
+}
+
+function isOptional(field: DescField): boolean {
+  return field.fieldKind === "scalar" && field.presence === FeatureSet_FieldPresence.EXPLICIT;
+}
+
+/** Whether a value is what proto3 has for an absent one; a message whose every member is. */
+function isZero(value: unknown): boolean {
+  if (value instanceof Uint8Array) return value.length === 0;
+  if (typeof value === "object" && value !== null) {
+    return Object.entries(value).every(([name, member]) => name.startsWith("$") || isZero(member));
+  }
+  return value === undefined || value === "" || value === 0 || value === 0n || value === false;
+}
+
+/** A part of a request with the defaults of members that the contract wants. */
+function complete(schema: DescMessage, message: Fields): Fields {
+  switch (schema) {
+    case TokenBudgetSchema: {
+      const { maxTokens, detailLevel } = message as unknown as TokenBudget;
+      const level = detailLevelOf(detailLevel);
+      return { ...message, detailLevel: detailLevel || level, maxTokens: maxTokens || DEFAULT_TOKENS[level] };
+    }
+    case ContextEnvelopeSchema: {
+      const { data, permissions } = message as unknown as ContextEnvelope;
+      return {
+        ...message,
+        data: data.length === 0 ? JSON_NULL : data,
+        permissions: permissions ?? create(ContextPermissionsSchema),
+      };
+    }
+    default:
+      return message;
+  }
+}
+
+const JSON_NULL = new TextEncoder().encode("null");
