@@ -13,7 +13,7 @@ export type StoreState =
 
 /** Milliseconds between looks while all is well, and while it is not. */
 const LOOK_MS = 2_000;
-const RETRY_MS = 500;
+const RETRY_MS = 250;
 /** Milliseconds after which a look without an answer counts as a failure. */
 const LOOK_LIMIT_MS = 3_000;
 

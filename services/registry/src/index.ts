@@ -214,9 +214,12 @@ export const registry = defineService({
         router.service(OfferService, offerService(context));
       },
       async close() {
-        await leases.stop();
-        outbound.close();
-        await store.close();
+        try {
+          await leases.stop();
+        } finally {
+          outbound.close();
+          await store.close();
+        }
       },
     };
   },
