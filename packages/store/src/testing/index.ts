@@ -1,3 +1,4 @@
+export { DatabaseFiles, identityOf } from "../sqlite/files.ts";
 export { cellsOf } from "./cells.ts";
 export { type Cut, CuttingProxy } from "./cutting-proxy.ts";
 export {
