@@ -14,11 +14,12 @@ const told = (session = stage.session) =>
   outcomesOf(session).map(
     ({ agentId, counterpartId, result }) => `${NAMES.get(agentId)} by ${NAMES.get(counterpartId)}: ${result}`,
   );
+const staked = (session = stage.session) => outcomesOf(session).map((outcome) => outcome.staked);
 
 const escrow = { amount: 1, currency: "USD", releaseCondition: "c" };
-function execute(obligations = {}): void {
+function execute(obligations = {}, terms: object = { escrow }): void {
   stage.converse();
-  stage.say(ALPHA, "COMMIT", { commitmentId: "cmt", escrow, obligations });
+  stage.say(ALPHA, "COMMIT", { commitmentId: "cmt", obligations, ...terms });
   stage.say(BETA, "ACCEPT", { referenceId: "cmt" });
   stage.say(BETA, "INFORM", { informType: "result", references: ["cmt"] });
 }
@@ -53,9 +54,34 @@ test("one that is contested speaks against who claimed it", () => {
   expect(told()).toEqual(["A by B: completed", "B by A: completed", "B by A: breached"]);
 });
 
+test.each<[string, object, string, boolean]>([
+  ["escrow that was released", { escrow }, "fulfilled", true],
+  ["no escrow", {}, "fulfilled", false],
+  ["escrow of nothing", { escrow: { ...escrow, amount: 0 } }, "fulfilled", false],
+])("with %s: %s, %s, at stake: %j", (_, terms, outcome, expected) => {
+  execute({ vendor: { party: BETA.agentId, action: "Provision." } }, terms);
+  close(outcome);
+  expect(new Set(staked())).toEqual(new Set([expected]));
+});
+
+test("an empty session has nothing at stake", () => {
+  stage.converse();
+  close();
+  expect(staked()).toEqual([false, false]);
+});
+
+test("escrow that goes back was not at stake", () => {
+  execute();
+  stage.say(ALPHA, "REJECT", { referenceId: "cmt" });
+  close();
+  expect(new Set(staked())).toEqual(new Set([false]));
+});
+
 test("silence after a claim does not", () => {
   execute();
-  expect(told(advance(stage.session, Number.MAX_SAFE_INTEGER))).toEqual(["B by A: fulfilled"]);
+  const silent = advance(stage.session, Number.MAX_SAFE_INTEGER);
+  expect(told(silent)).toEqual(["B by A: fulfilled"]);
+  expect(staked(silent)).toEqual([true]);
 });
 
 test("a delegate that reported and who brought it in have worked together", () => {

@@ -8,11 +8,17 @@ import { fakeTokens } from "./testing/fake-tokens.ts";
 import { as, type Platform, startPlatform, value } from "./testing/platform.ts";
 
 const tokens = fakeTokens();
-const registry = fakeRegistry({
-  [tokens.root]: ["boss"],
-  [worker.principal.id]: ["hand"],
-  [delegator.principal.id]: ["one", "two"],
-});
+const registry = fakeRegistry(
+  {
+    [tokens.root]: ["boss"],
+    [worker.principal.id]: ["hand"],
+    [delegator.principal.id]: ["one", "two"],
+    "k-seller": ["agent:seller"],
+    "k-buyer": ["agent:buyer"],
+    "k-judge": ["agent:judge"],
+  },
+  { "k-judge": ["org:judge"] },
+);
 let platform: Platform;
 beforeAll(async () => {
   platform = await startPlatform([], tokens, registry);
@@ -73,6 +79,13 @@ test("the registry is told final verification results, unless the seller atteste
   const before = told().length;
   const seller = { agentId: "agent:seller", organizationId: "org:one" };
   const buyer = { agentId: "agent:buyer", organizationId: "org:two" };
+  const judge = { agentId: "agent:judge", organizationId: "org:judge" };
+  const { SELLER_ATTESTED, BUYER_VERIFIED, THIRD_PARTY_VERIFIED } = VerificationMode;
+  const verifiers = new Map<VerificationMode, typeof seller>([
+    [SELLER_ATTESTED, seller],
+    [BUYER_VERIFIED, buyer],
+    [THIRD_PARTY_VERIFIED, judge],
+  ]);
   let count = 0;
   const submit = async (mode: VerificationMode, decision: Decision, score: number) => {
     count += 1;
@@ -83,7 +96,7 @@ test("the registry is told final verification results, unless the seller atteste
         verificationId: `verification-${count}`,
         requestId: `request-${count}`,
         receiptId: `receipt-${count}`,
-        verifierAgent: mode === VerificationMode.SELLER_ATTESTED ? seller : buyer,
+        verifierAgent: verifiers.get(mode),
         decision,
         score,
         checks: [{ checkId: "check-1", description: "it is there", status: CheckStatus.PASS }],
@@ -92,15 +105,20 @@ test("the registry is told final verification results, unless the seller atteste
       terms: { mode, seller, buyer },
     });
   };
-  await submit(VerificationMode.BUYER_VERIFIED, Decision.INCONCLUSIVE, 0.5);
-  await submit(VerificationMode.SELLER_ATTESTED, Decision.PASS, 1);
-  await submit(VerificationMode.BUYER_VERIFIED, Decision.PASS, 0.9);
-  await submit(VerificationMode.BUYER_VERIFIED, Decision.FAIL, 0.2);
-  await vi.waitFor(() => expect(told()).toHaveLength(before + 2), 5000);
+  await submit(BUYER_VERIFIED, Decision.INCONCLUSIVE, 0.5);
+  await submit(SELLER_ATTESTED, Decision.PASS, 1);
+  await submit(BUYER_VERIFIED, Decision.PASS, 0.9);
+  await submit(BUYER_VERIFIED, Decision.FAIL, 0.2);
+  await submit(THIRD_PARTY_VERIFIED, Decision.PASS, 0.8);
+  await vi.waitFor(() => expect(told()).toHaveLength(before + 3), 5000);
   const between = { agentId: "agent:seller", counterpartAgentId: "agent:buyer" };
   expect(told().slice(before)).toMatchObject([
-    { ...between, outcome: { attestationId: "verification-3", success: true, quality: 0.9 } },
+    {
+      ...between,
+      outcome: { attestationId: "verification-3", success: true, quality: 0.9, verifierAgentId: "" },
+    },
     { ...between, outcome: { attestationId: "verification-4", success: false, quality: 0.2 } },
+    { ...between, outcome: { attestationId: "verification-5", verifierAgentId: "agent:judge" } },
   ]);
 });
 

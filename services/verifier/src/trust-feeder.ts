@@ -123,8 +123,8 @@ export class TrustFeeder {
   }
 
   async #tellResult(row: ResultOutboxRow, signal: AbortSignal): Promise<void> {
-    const { verificationId, agentId, counterpartAgentId, success, quality } = row;
-    const value = { attestationId: verificationId, success, quality };
+    const { verificationId, agentId, counterpartAgentId, verifierAgentId, success, quality } = row;
+    const value = { attestationId: verificationId, success, quality, verifierAgentId };
     const evidence = { agentId, counterpartAgentId, kind: { case: "attestation", value } as const };
     const request = { evidenceId: `verification:${verificationId}`, evidence };
     try {

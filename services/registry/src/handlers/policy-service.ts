@@ -30,7 +30,7 @@ import { decay, trustScore } from "../rules/trust.ts";
 import { findVisible } from "../store/agents.ts";
 import { boundAgents } from "../store/bound-agents.ts";
 import { isMember, type Viewer } from "../store/sight.ts";
-import { trustOf } from "./record-evidence.ts";
+import { trustOf } from "./trust-of.ts";
 
 export function policyService(registry: RegistryContext): ServiceImpl<typeof PolicyService> {
   return {

@@ -9,48 +9,46 @@ import {
   RecordEvidenceResponseSchema,
   TrustEntrySchema,
 } from "@depute/contracts/depute/registry/v1/trust_service_pb";
-import { DeputeError, ErrorReason, invalid, toTimestamp } from "@depute/core";
+import { DeputeError, ErrorReason, haveOneOwner, invalid, toTimestamp } from "@depute/core";
 import { type Identity, mayActFor } from "@depute/service";
-import type { ReadTx, WriteTx } from "@depute/store";
+import type { ReadTx } from "@depute/store";
 import { agentNotFound, checkMayActFor, identify, type RegistryContext, viewerFor } from "../context.ts";
 import { verifyEd25519 } from "../ed25519.ts";
 import { digestOf } from "../idempotency.ts";
 import type { StoredAgent } from "../rules/agent.ts";
-import { addOutcome, NO_OUTCOMES } from "../rules/bayesian.ts";
+import { addOutcome } from "../rules/bayesian.ts";
 import { baseOf } from "../rules/registration.ts";
-import { applyEvidence, COMPONENTS, decay, type Effect, trustScore, unknownTrust } from "../rules/trust.ts";
+import { applyEvidence, COMPONENTS, decay, type Effect, trustScore } from "../rules/trust.ts";
 import {
   attestationEffects,
   endorsementEffects,
+  isSubstantial,
   MAX_ENDORSEMENTS,
   MIN_ENDORSER_SCORE,
   ratingEffects,
   sessionEffects,
 } from "../rules/trust-effects.ts";
 import { readImport } from "../rules/trust-import.ts";
+import { isKnown, type Worth, worthOf } from "../rules/witness.ts";
 import { findVisible } from "../store/agents.ts";
 import {
   addEvidence,
   countEvidence,
   findEvidence,
-  findTrust,
+  hasSubstance,
   nextSequence,
   putTrust,
   type StoredTrust,
 } from "../store/trust.ts";
-
-/** Who evidence is about and of; an instance stands for its base. */
-interface Parties {
-  readonly subject: StoredAgent;
-  readonly subjectId: string;
-  readonly counterpart: StoredAgent | undefined;
-  readonly counterpartId: string;
-}
+import { countGains, type Parties, type Weighed, weigh } from "./evidence-witness.ts";
+import { affiliationOf } from "./organization-proofs.ts";
+import { trustOf } from "./trust-of.ts";
 
 /** What a piece of evidence does. */
 interface Judged {
   readonly effects: readonly Effect[];
   readonly reference: string;
+  readonly weighed: Weighed;
 }
 
 /** TrustService.RecordEvidence. */
@@ -74,15 +72,17 @@ export async function recordEvidence(
     }
     const parties = await findParties(tx, identity, evidence);
     const now = registry.clock.now();
-    const { effects, reference } = await judge(registry, tx, identity, evidence, parties, now);
+    const { effects, reference, weighed } = await judge(registry, tx, identity, evidence, parties, now);
     const { subject, subjectId, counterpartId } = parties;
+    const worth = worthOf(weighed.standing, [...weighed.sources.values()], now);
     const before = await trustOf(tx, subject, subjectId, "", now);
-    const after = withEvidence(before, evidence, effects, now);
+    const after = withEvidence(before, evidence, effects, now, worth);
     await putTrust(tx, subjectId, "", after);
     if (counterpartId !== "") {
       const pair = await trustOf(tx, subject, subjectId, counterpartId, now);
-      await putTrust(tx, subjectId, counterpartId, withEvidence(pair, evidence, effects, now));
+      await putTrust(tx, subjectId, counterpartId, withEvidence(pair, evidence, effects, now, worth));
     }
+    await countGains(tx, subjectId, weighed, effects, now);
     const faded = decay(before.trust, now);
     const changed = COMPONENTS.filter((name) => faded.components[name] !== after.trust.components[name]);
     const entry = create(TrustEntrySchema, {
@@ -99,15 +99,18 @@ export async function recordEvidence(
           after: after.trust.components[component],
         }),
       ),
+      standing: weighed.standing,
+      witnessAgentId: weighed.witnessId,
     });
     const kind = evidence.kind.case ?? "";
-    const key = { caller: identity.principal, evidenceId, digest, kind, reference };
+    const substantial = isSubstantial(evidence.kind);
+    const key = { caller: identity.principal, evidenceId, digest, kind, reference, substantial };
     await addEvidence(tx, subjectId, counterpartId, key, entry);
     return create(RecordEvidenceResponseSchema, { entry });
   });
 }
 
-/** @throws DeputeError AGENT_NOT_FOUND, INVALID_REQUEST for evidence of an agent about itself or its principal's own */
+/** @throws DeputeError AGENT_NOT_FOUND, INVALID_REQUEST for evidence between agents of one owner */
 async function findParties(tx: ReadTx, identity: Identity, evidence: Evidence): Promise<Parties> {
   const viewer = viewerFor(identity, "");
   const subjectId = baseOf(evidence.agentId) ?? evidence.agentId;
@@ -120,9 +123,14 @@ async function findParties(tx: ReadTx, identity: Identity, evidence: Evidence): 
   }
   const counterpart = isImport ? undefined : await findVisible(tx, counterpartId, viewer);
   if (!isImport && counterpart === undefined) throw agentNotFound(evidence.counterpartAgentId);
-  const { principal } = subject.record;
-  if (counterpartId === subjectId || (principal !== "" && counterpart?.record.principal === principal)) {
-    throw invalid("evidence.counterpart_agent_id", "is the agent's own: nobody vouches for itself");
+  if (counterpart !== undefined) {
+    const affiliation = await affiliationOf(tx, subject, subjectId);
+    if (haveOneOwner(affiliation, await affiliationOf(tx, counterpart, counterpartId))) {
+      throw invalid(
+        "evidence.counterpart_agent_id",
+        "has one owner with the agent: evidence needs another owner",
+      );
+    }
   }
   return { subject, subjectId, counterpart, counterpartId };
 }
@@ -137,37 +145,44 @@ async function judge(
   tx: ReadTx,
   identity: Identity,
   { kind }: Evidence,
-  { subject, subjectId, counterpart, counterpartId }: Parties,
+  parties: Parties,
   now: number,
 ): Promise<Judged> {
-  const organization = subject.record.organization;
-  const sameOrganization = organization !== "" && organization === counterpart?.record.organization;
+  const { subjectId, counterpart, counterpartId } = parties;
+  const verifierId = kind.case === "attestation" ? kind.value.verifierAgentId : "";
+  const weighed = await weigh(registry, tx, parties, verifierId, now);
   switch (kind.case) {
     case "attestation":
       checkWitness(identity);
-      return { effects: attestationEffects(kind.value), reference: kind.value.attestationId };
-    case "session":
+      return { effects: attestationEffects(kind.value), reference: kind.value.attestationId, weighed };
+    case "session": {
       checkWitness(identity);
-      return { effects: sessionEffects(kind.value), reference: kind.value.sessionId };
+      const effects = sessionEffects(kind.value, isKnown(weighed.standing));
+      return { effects, reference: kind.value.sessionId, weighed };
+    }
     case "rating": {
       checkMayActFor(identity, counterpart?.record.principal ?? "", "evidence.counterpart_agent_id");
       const { reference } = kind.value;
-      const count = (kinds: string[]) => countEvidence(tx, subjectId, counterpartId, kinds, reference, 1);
-      if ((await count(["attestation", "session"])) === 0) {
-        throw invalid("evidence.rating.reference", "is of no recorded outcome between the two");
+      if (!(await hasSubstance(tx, subjectId, counterpartId, reference))) {
+        throw invalid(
+          "evidence.rating.reference",
+          "is of no recorded work with a stake or a verified result between the two",
+        );
       }
-      if ((await count(["rating"])) > 0) throw invalid("evidence.rating.reference", "was rated before");
-      return { effects: ratingEffects(kind.value, sameOrganization), reference };
+      if ((await countEvidence(tx, subjectId, counterpartId, ["rating"], reference, 1)) > 0) {
+        throw invalid("evidence.rating.reference", "was rated before");
+      }
+      return { effects: ratingEffects(kind.value), reference, weighed };
     }
     case "endorsement": {
       checkMayActFor(identity, counterpart?.record.principal ?? "", "evidence.counterpart_agent_id");
       await checkEndorser(tx, counterpart, counterpartId, subjectId, now);
-      return { effects: endorsementEffects(sameOrganization), reference: "" };
+      return { effects: endorsementEffects(), reference: "", weighed };
     }
     case "import": {
       const expected = { agentId: subjectId, audience: registry.publicUrl, now };
       const components = readImport(kind.value.statement, expected, registry.trustOperators, verifyEd25519);
-      return { effects: components, reference: "" };
+      return { effects: components, reference: "", weighed };
     }
     default:
       throw invalid("evidence.kind", "is required");
@@ -208,10 +223,11 @@ function withEvidence(
   { kind }: Evidence,
   effects: readonly Effect[],
   now: number,
+  worth: Worth,
 ): StoredTrust {
   const outcome = kind.case === "attestation" ? kind.value : undefined;
   return {
-    trust: applyEvidence(trust, effects, now),
+    trust: applyEvidence(trust, effects, now, worth),
     bayesian:
       outcome === undefined
         ? bayesian
@@ -223,20 +239,9 @@ function withEvidence(
               durationMs: Number(outcome.durationMs),
             },
             now,
+            { standing: worth.standing, repeats: worth.repeats("commitmentFulfillment") },
           ),
   };
-}
-
-/** What is summed up of an agent, or what one without evidence begins with. */
-export async function trustOf(
-  tx: ReadTx | WriteTx,
-  { record }: StoredAgent,
-  id: string,
-  counterpart: string,
-  now: number,
-): Promise<StoredTrust> {
-  const known = await findTrust(tx, id, counterpart);
-  return known ?? { trust: unknownTrust(record.principal !== "", now), bayesian: NO_OUTCOMES };
 }
 
 /** Whether a caller may read what stands between two agents. */

@@ -1,11 +1,13 @@
 import { SessionResult } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { capability } from "../testing/capability.ts";
-import { ALICE, as, BOB, CAROL, type Platform, startPlatform } from "../testing/platform.ts";
+import { ALICE, as, BOB, CAROL, DAVE, type Platform, startPlatform } from "../testing/platform.ts";
 import { refusal } from "../testing/refusal.ts";
 import { type Signer, signer, signStatement } from "../testing/statement.ts";
 
 const DAY = 86_400_000;
+/** A caller that proves organizations. */
+const OPERATOR = DAVE;
 let platform: Platform;
 let operator: Signer;
 let requests = 0;
@@ -26,9 +28,9 @@ const attested = (success = true, parts: Record<string, unknown> = {}): Kind => 
   case: "attestation",
   value: { attestationId: "att_0123456789ab", success, quality: 1, durationMs: 1_000n, ...parts },
 });
-const session = (result: SessionResult, severity = 0): Kind => ({
+const session = (result: SessionResult, severity = 0, parts: Record<string, unknown> = {}): Kind => ({
   case: "session",
-  value: { sessionId: "s1", result, severity },
+  value: { sessionId: "s1", result, severity, staked: true, ...parts },
 });
 const rating = (stars: number, reference = "s1"): Kind => ({ case: "rating", value: { reference, stars } });
 const endorsement: Kind = { case: "endorsement", value: {} };
@@ -54,11 +56,18 @@ const imported = (
 
 beforeEach(async () => {
   operator = signer();
-  platform = await startPlatform(["--trust-operators", operator.principal]);
+  platform = await startPlatform(["--trust-operators", `${operator.principal},${OPERATOR}`]);
   await register("alpha", ALICE, { organization: "acme" });
   await register("beta", BOB);
   await register("gamma", CAROL, { organization: "acme" });
 });
+
+/** Signed by the operator, who is a caller as well. */
+async function prove(organization: string, principal: string) {
+  const request = { requestId: newId(), organization, principal };
+  const { proof } = await platform.organizations.createOrganizationProof(request, as(OPERATOR));
+  return proof?.id ?? "";
+}
 afterEach(() => platform.stop());
 
 describe("trust", () => {
@@ -93,7 +102,8 @@ describe("trust", () => {
   });
 
   it("falls sharply by a breach, and slowly by idling", async () => {
-    for (let i = 0; i < 20; i++) await record(evidence(attested()));
+    const high = { identityVerification: 50, commitmentFulfillment: 60, behavioralConsistency: 60 };
+    await record(imported(high));
     const before = (await trust()).overall?.score ?? 0;
     const { entry } = await record(evidence(session(SessionResult.BREACHED, 4)));
     expect(entry?.scoreAfter).toBeLessThan(before - 5);
@@ -190,22 +200,128 @@ describe("RecordEvidence", () => {
 
   it("takes one rating of each outcome, by the counterpart", async () => {
     await record(evidence(session(SessionResult.COMPLETED)));
+    await prove("org:beta", BOB);
     const { entry } = await record(evidence(rating(5)), BOB);
     expect(entry?.scoreAfter).toBeGreaterThan(entry?.scoreBefore ?? 100);
     expect(entry?.recordedBy).toBe(BOB);
     expect(await refusal(record(evidence(rating(5)), BOB))).toMatchObject({ reason: "INVALID_REQUEST" });
   });
 
-  it("takes what an operator signed, records it, and lets the trusted endorse", async () => {
+  it("takes what an operator signed, records it, and lets the trusted endorse agents of other owners", async () => {
     const all = { identityVerification: 100, commitmentFulfillment: 80, communicationHistory: 80 };
     const { entry } = await record(imported(all), CAROL);
     expect(entry).toMatchObject({ recordedBy: CAROL, scoreAfter: 20 + 16 + 12 });
     const given = await record(evidence(endorsement, "beta", "alpha"), ALICE);
-    const same = await record(evidence(endorsement, "gamma", "alpha"), ALICE);
-    const growth = ({ entry: each }: typeof given) => (each?.scoreAfter ?? 0) - (each?.scoreBefore ?? 0);
-    expect(growth(same)).toBeGreaterThan(0);
-    expect(growth(same)).toBeLessThan(growth(given) / 2);
+    expect(given.entry?.scoreAfter).toBeGreaterThan(given.entry?.scoreBefore ?? 100);
+    await prove("acme", ALICE);
+    await prove("acme", CAROL);
+    expect(await refusal(record(evidence(endorsement, "gamma", "alpha"), ALICE))).toMatchObject({
+      reason: "INVALID_REQUEST",
+      fields: ["evidence.counterpart_agent_id"],
+    });
     expect(await refusal(record(evidence(endorsement, "beta", "alpha"), ALICE))).toMatchObject({
+      reason: "INVALID_REQUEST",
+    });
+  });
+});
+
+describe("what evidence is worth", () => {
+  const growth = ({ entry }: Awaited<ReturnType<typeof record>>) =>
+    (entry?.scoreAfter ?? 0) - (entry?.scoreBefore ?? 0);
+
+  it("goes by the witness: nothing more than a tenth without a proof, and in full with one", async () => {
+    const stranger = await record(evidence(attested()));
+    await prove("org:gamma", CAROL);
+    const proven = await record(evidence(attested(), "alpha", "gamma"));
+    expect(stranger.entry).toMatchObject({ standing: 0.1, witnessAgentId: "beta" });
+    expect(proven.entry).toMatchObject({ standing: 1, witnessAgentId: "gamma" });
+    expect(growth(stranger)).toBeGreaterThan(0);
+    expect(growth(stranger)).toBeLessThan(growth(proven) / 5);
+  });
+
+  it("is that of a third party of another owner, and not of the worker's or the buyer's own", async () => {
+    await register("auditor", CAROL);
+    await register("alphas-other", ALICE);
+    await prove("org:audit", CAROL);
+    const by = (verifierAgentId: string) => record(evidence(attested(true, { verifierAgentId })));
+    expect((await by("auditor")).entry).toMatchObject({ standing: 1, witnessAgentId: "auditor" });
+    await prove("org:alpha", ALICE);
+    for (const own of ["alphas-other", "beta", "unknown"]) {
+      expect((await by(own)).entry).toMatchObject({ standing: 0.1, witnessAgentId: "beta" });
+    }
+  });
+
+  it("shrinks with each more of one owner, under whatever agent", async () => {
+    await register("betas-other", BOB);
+    await prove("org:beta", BOB);
+    const gains = [];
+    for (const by of ["beta", "betas-other", "beta:1"]) {
+      gains.push(growth(await record(evidence(attested(), "alpha", by))));
+    }
+    const [first = 0, second = 0, third = 0] = gains;
+    expect(second).toBeLessThan(first / 2);
+    expect(third).toBeLessThan(second);
+  });
+
+  it("is nothing without a stake or a verified result, and such work is not rated", async () => {
+    await prove("org:beta", BOB);
+    const empty = [
+      session(SessionResult.COMPLETED, 0, { staked: false }),
+      session(SessionResult.FULFILLED, 0, { staked: false }),
+      attested(true, { quality: undefined }),
+    ];
+    for (const each of empty) {
+      const { entry } = await record(evidence(each));
+      expect([entry?.changes, entry?.scoreAfter]).toEqual([[], 10]);
+    }
+    expect(await refusal(record(evidence(rating(5)), BOB))).toMatchObject({
+      reason: "INVALID_REQUEST",
+      fields: ["evidence.rating.reference"],
+    });
+  });
+
+  it("is refused between principals of one proven organization, and names in records are no bar", async () => {
+    await record(evidence(attested(), "alpha", "gamma"));
+    await prove("acme", ALICE);
+    const id = await prove("acme", CAROL);
+    expect(await refusal(record(evidence(attested(), "alpha", "gamma")))).toMatchObject({
+      reason: "INVALID_REQUEST",
+      fields: ["evidence.counterpart_agent_id"],
+    });
+    await platform.organizations.revokeOrganizationProof({ requestId: newId(), id }, as(OPERATOR));
+    await record(evidence(attested(), "alpha", "gamma"));
+  });
+
+  it("keeps ten sybils below a quarter of the way to level 2", async () => {
+    const sybils = Array.from({ length: 10 }, (_, i) => ({ id: `sybil-${i}`, key: signer().principal }));
+    for (const { id, key } of sybils) {
+      const agent = { id, principal: key, organization: `org:${id}` };
+      await platform.agents.registerAgent({ requestId: newId(), agent });
+    }
+    const { COMPLETED, FULFILLED, PAID } = SessionResult;
+    const praise = async (subject: string, counterpart: string, round: number) => {
+      const told = { sessionId: `${subject}-${counterpart}-${round}` };
+      for (const result of [COMPLETED, FULFILLED, PAID]) {
+        await record(evidence(session(result, 0, told), subject, counterpart));
+      }
+      await record(evidence(rating(5, told.sessionId), subject, counterpart));
+      await record(evidence(attested(), subject, counterpart));
+    };
+    await Promise.all(
+      sybils.map(async ({ id }, i) => {
+        for (let round = 0; round < 18; round++) {
+          await praise(id, sybils[(i + 1 + (round % 9)) % 10]?.id ?? "", round);
+        }
+      }),
+    );
+    for (const { id } of sybils) {
+      const { overall, bayesian } = await trust(id);
+      expect(overall?.evidenceCount).toBe(90n);
+      expect(overall?.score).toBeGreaterThan(10);
+      expect(overall?.score).toBeLessThan(20);
+      expect(bayesian?.score).toBeLessThanOrEqual(0.55);
+    }
+    expect(await refusal(record(evidence(endorsement, "sybil-0", "sybil-1")))).toMatchObject({
       reason: "INVALID_REQUEST",
     });
   });

@@ -19,7 +19,8 @@ import { baseOf } from "../rules/registration.ts";
 import { decay, type TrustState, trustLevel, trustScore } from "../rules/trust.ts";
 import { findVisible } from "../store/agents.ts";
 import { listEvidence } from "../store/trust.ts";
-import { isParty, recordEvidence, trustOf } from "./record-evidence.ts";
+import { isParty, recordEvidence } from "./record-evidence.ts";
+import { trustOf } from "./trust-of.ts";
 
 export function trustService(registry: RegistryContext): ServiceImpl<typeof TrustService> {
   return {

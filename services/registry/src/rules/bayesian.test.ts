@@ -5,8 +5,10 @@ import { addOutcome, bayesianView, HALF_LIFE_MS, NO_OUTCOMES, type Outcome } fro
 const NOW = 1e12;
 const good: Outcome = { success: true, quality: 1, durationMs: 30_000 };
 const bad: Outcome = { success: false, quality: 0, durationMs: 600_000 };
+/** The first word of a proven organization. */
+const FULL = { standing: 1, repeats: 0 };
 const after = (...outcomes: Outcome[]) =>
-  outcomes.reduce((state, each) => addOutcome(state, each, NOW), NO_OUTCOMES);
+  outcomes.reduce((state, each) => addOutcome(state, each, NOW, FULL), NO_OUTCOMES);
 
 describe("bayesianView", () => {
   it("is a half of everything for who is not known, without confidence", () => {
@@ -27,8 +29,24 @@ describe("bayesianView", () => {
     expect(bayesianView(after(bad), NOW).score).toBeLessThan(0.5);
   });
 
+  it("moves a twentieth at most by the good word of strangers, and in full by a failure", () => {
+    const strangers = Array.from({ length: 10_000 }).reduce<typeof NO_OUTCOMES>(
+      (state) => addOutcome(state, good, NOW, { standing: 0.1, repeats: 0 }),
+      NO_OUTCOMES,
+    );
+    const { score, reliability, quality, speed } = bayesianView(strangers, NOW);
+    for (const each of [score, reliability, quality, speed]) expect(each).toBeLessThanOrEqual(0.55);
+    const failed = addOutcome(NO_OUTCOMES, bad, NOW, { standing: 0.1, repeats: 50 });
+    expect(bayesianView(failed, NOW)).toEqual(bayesianView(after(bad), NOW));
+  });
+
+  it("counts a success less for each more from one source", () => {
+    const second = addOutcome(after(bad), good, NOW, { standing: 1, repeats: 1 });
+    expect(bayesianView(second, NOW).reliability).toBeCloseTo(1 / 2.5, 12);
+  });
+
   it("counts what is a week older half", () => {
-    const state = addOutcome(after(bad), good, NOW + HALF_LIFE_MS);
+    const state = addOutcome(after(bad), good, NOW + HALF_LIFE_MS, FULL);
     expect(bayesianView(state, NOW + HALF_LIFE_MS).reliability).toBeCloseTo(1.5 / 2.5, 12);
   });
 

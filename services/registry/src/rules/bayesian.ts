@@ -8,6 +8,14 @@ const PRIOR_WEIGHT = 1;
 /** Outcomes for full confidence. */
 const CONFIDENT_AT = 10;
 
+/** What the word of the one that tells of an outcome is worth. */
+export interface OutcomeWorth {
+  /** 0 to 1: good news moves the view from a half by this share. */
+  readonly standing: number;
+  /** Good outcomes from the same source before. */
+  readonly repeats: number;
+}
+
 /** Sums of outcomes, each weighted by its age at `time` (epoch ms). */
 export interface BayesianState {
   readonly time: number;
@@ -37,18 +45,29 @@ export interface Outcome {
   readonly durationMs: number;
 }
 
-/** The sums with one outcome more, at `now`. */
-export function addOutcome(state: BayesianState, outcome: Outcome, now: number): BayesianState {
+/**
+ * The sums with one outcome more, at `now`. A failure counts in full. A success counts less for each more from one source, and
+ * what is good about it counts by the standing of the one that tells: any number of strangers moves the view no further than
+ * one of them could.
+ */
+export function addOutcome(
+  state: BayesianState,
+  outcome: Outcome,
+  now: number,
+  { standing, repeats }: OutcomeWorth,
+): BayesianState {
   const { weight, successes, qualityWeight, qualities, speeds } = aged(state, now);
-  const judged = outcome.quality === undefined ? 0 : 1;
+  const { success, quality, durationMs } = outcome;
+  const one = success ? 1 / (1 + repeats) : 1;
+  const told = (value: number) => one * (value <= PRIOR ? value : PRIOR + (value - PRIOR) * standing);
   return {
     time: Math.max(now, state.time),
     count: state.count + 1,
-    weight: weight + 1,
-    successes: successes + (outcome.success ? 1 : 0),
-    qualityWeight: qualityWeight + judged,
-    qualities: qualities + (outcome.quality ?? 0),
-    speeds: speeds + Math.min(1, QUICK_MS / Math.max(1, outcome.durationMs)),
+    weight: weight + one,
+    successes: successes + told(success ? 1 : 0),
+    qualityWeight: qualityWeight + (quality === undefined ? 0 : one),
+    qualities: qualities + (quality === undefined ? 0 : told(quality)),
+    speeds: speeds + told(Math.min(1, QUICK_MS / Math.max(1, durationMs))),
   };
 }
 

@@ -1,13 +1,12 @@
 import {
   type AttestationOutcome,
+  type Evidence,
   type Rating,
   type SessionOutcome,
   SessionResult,
 } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import type { Component, Effect } from "./trust.ts";
 
-/** How much an endorsement, or a rating, by an agent of the same organization counts. (ASP specification, security) */
-export const SAME_ORGANIZATION = 0.2;
 /** The least score of who endorses. */
 export const MIN_ENDORSER_SCORE = 30;
 /** Endorsements that an agent may have. */
@@ -16,29 +15,38 @@ export const MAX_ENDORSEMENTS = 50;
 const gain = (component: Component, weight: number): Effect => ({ component, gain: weight });
 const breach = (component: Component, severity: number): Effect => ({ component, breach: severity });
 
-/** What an attested outcome does. */
+/**
+ * What an attested outcome does. A success counts where a verification gave it a quality: a worker's own word proves nothing.
+ */
 export function attestationEffects({ success, quality }: AttestationOutcome): Effect[] {
   if (!success) return [breach("commitmentFulfillment", 2), breach("behavioralConsistency", 1)];
+  if (quality === undefined) return [];
   return [
     gain("commitmentFulfillment", 1),
     gain("behavioralConsistency", 0.5),
     gain("communicationHistory", 0.5),
-    ...(quality === undefined ? [] : [qualityEffect(quality)]),
+    qualityEffect(quality),
   ];
 }
 
-/** What the end of a session does. */
-export function sessionEffects({ result, severity }: SessionOutcome): Effect[] {
+/**
+ * What the end of a session does. Gains need a stake. A breach counts in full, because the agent has signed what it broke. An
+ * invitation without an answer counts where its sender is known: strangers may invite anybody.
+ *
+ * @param isKnown whether the counterpart is more than a stranger
+ */
+export function sessionEffects({ result, severity, staked }: SessionOutcome, isKnown: boolean): Effect[] {
   const badly = Math.max(1, severity);
+  const gains = (...effects: Effect[]) => (staked ? effects : []);
   switch (result) {
     case SessionResult.COMPLETED:
-      return [
+      return gains(
         gain("communicationHistory", 1),
         gain("behavioralConsistency", 0.5),
         gain("securityPosture", 0.5),
-      ];
+      );
     case SessionResult.TIMED_OUT:
-      return [breach("communicationHistory", 1), breach("behavioralConsistency", 1)];
+      return isKnown ? [breach("communicationHistory", 1), breach("behavioralConsistency", 1)] : [];
     case SessionResult.VIOLATED:
       return [
         breach("securityPosture", badly),
@@ -46,11 +54,11 @@ export function sessionEffects({ result, severity }: SessionOutcome): Effect[] {
         breach("behavioralConsistency", badly),
       ];
     case SessionResult.FULFILLED:
-      return [gain("commitmentFulfillment", 1), gain("behavioralConsistency", 0.5)];
+      return gains(gain("commitmentFulfillment", 1), gain("behavioralConsistency", 0.5));
     case SessionResult.BREACHED:
       return [breach("commitmentFulfillment", badly), breach("behavioralConsistency", badly)];
     case SessionResult.PAID:
-      return [gain("economicReliability", 1)];
+      return gains(gain("economicReliability", 1));
     case SessionResult.NOT_PAID:
       return [breach("economicReliability", badly), breach("behavioralConsistency", 1)];
     default:
@@ -58,15 +66,21 @@ export function sessionEffects({ result, severity }: SessionOutcome): Effect[] {
   }
 }
 
-/** What a rating does: three stars are neither praise nor blame. */
-export function ratingEffects({ stars }: Rating, sameOrganization: boolean): Effect[] {
+/** Whether an outcome is work with a stake or a verified result, so that it may be rated. */
+export function isSubstantial(kind: Evidence["kind"]): boolean {
+  if (kind.case === "attestation") return kind.value.quality !== undefined;
+  return kind.case === "session" && kind.value.staked;
+}
+
+/** What a rating of substantial work does: three stars are neither praise nor blame. */
+export function ratingEffects({ stars }: Rating): Effect[] {
   if (stars < 3) return [breach("responseQuality", stars < 2 ? 2 : 1)];
-  return [gain("responseQuality", ((stars - 3) / 2) * (sameOrganization ? SAME_ORGANIZATION : 1))];
+  return stars === 3 ? [] : [gain("responseQuality", (stars - 3) / 2)];
 }
 
 /** What an endorsement does. */
-export function endorsementEffects(sameOrganization: boolean): Effect[] {
-  return [gain("peerEndorsements", sameOrganization ? SAME_ORGANIZATION : 1)];
+export function endorsementEffects(): Effect[] {
+  return [gain("peerEndorsements", 1)];
 }
 
 function qualityEffect(quality: number): Effect {

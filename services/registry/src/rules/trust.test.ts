@@ -20,6 +20,7 @@ import {
   WEIGHTS,
 } from "./trust.ts";
 import { attestationEffects, endorsementEffects, ratingEffects, sessionEffects } from "./trust-effects.ts";
+import { STRANGER_STANDING, worthOf } from "./witness.ts";
 
 const DAY = 86_400_000;
 const NOW = 1_000 * DAY;
@@ -35,22 +36,28 @@ const stateOf = (values: readonly number[], time = NOW): TrustState => ({
 });
 const even = (value: number) => stateOf(COMPONENTS.map(() => value));
 const success = attestationEffects(create(AttestationOutcomeSchema, { success: true, quality: 1 }));
+const staked = (result: SessionResult, isStaked: boolean, isKnown = true) =>
+  sessionEffects(create(SessionOutcomeSchema, { result, staked: isStaked }), isKnown);
 const breached = (severity: number) =>
-  sessionEffects(create(SessionOutcomeSchema, { result: SessionResult.BREACHED, severity }));
-const after = (state: TrustState, effects: readonly Effect[], now = NOW) =>
-  trustScore(applyEvidence(state, effects, now)) - trustScore(state);
+  sessionEffects(create(SessionOutcomeSchema, { result: SessionResult.BREACHED, severity }), false);
+/** The first word of a proven organization. */
+const FULL = worthOf(1, [], NOW);
+const after = (state: TrustState, effects: readonly Effect[], now = NOW, worth = FULL) =>
+  trustScore(applyEvidence(state, effects, now, worth)) - trustScore(state);
 
 const values = fc.array(fc.double({ min: 0, max: 100, noNaN: true }), { minLength: 8, maxLength: 8 });
 const effects: fc.Arbitrary<Effect[]> = fc.constantFrom(
   success,
   attestationEffects(create(AttestationOutcomeSchema, { success: false })),
   ...[1, 2, 3, 4, 5].map(breached),
-  ...[1, 2, 3, 4, 5].map((stars) => ratingEffects(create(RatingSchema, { stars }), false)),
+  ...[1, 2, 3, 4, 5].map((stars) => ratingEffects(create(RatingSchema, { stars }))),
   ...[1, 2, 3, 4, 6, 7].map((result) =>
-    sessionEffects(create(SessionOutcomeSchema, { result: result as SessionResult, severity: 2 })),
+    sessionEffects(
+      create(SessionOutcomeSchema, { result: result as SessionResult, severity: 2, staked: true }),
+      true,
+    ),
   ),
-  endorsementEffects(true),
-  endorsementEffects(false),
+  endorsementEffects(),
 );
 
 describe("trustScore", () => {
@@ -89,7 +96,7 @@ describe("evidence", () => {
   it("keeps every component and the score between 0 and 100", () => {
     fc.assert(
       fc.property(values, fc.array(effects, { maxLength: 40 }), (start, events) => {
-        const end = events.reduce((state, each) => applyEvidence(state, each, NOW), stateOf(start));
+        const end = events.reduce((state, each) => applyEvidence(state, each, NOW, FULL), stateOf(start));
         for (const name of COMPONENTS) {
           expect(end.components[name]).toBeGreaterThanOrEqual(0);
           expect(end.components[name]).toBeLessThanOrEqual(100);
@@ -118,11 +125,12 @@ describe("evidence", () => {
   });
 
   it.each([50, 70, 90])("at %d a serious breach outweighs ten successes", (value) => {
+    const kept4 = create(SessionOutcomeSchema, { result: SessionResult.FULFILLED, staked: true });
     const kept = Array.from({ length: 10 }).reduce<TrustState>(
-      (state) => applyEvidence(state, sessionEffects(create(SessionOutcomeSchema, { result: 4 })), NOW),
+      (state) => applyEvidence(state, sessionEffects(kept4, true), NOW, FULL),
       even(value),
     );
-    const end = applyEvidence(kept, breached(3), NOW);
+    const end = applyEvidence(kept, breached(3), NOW, FULL);
     expect(trustScore(end)).toBeLessThan(value);
   });
 
@@ -132,10 +140,41 @@ describe("evidence", () => {
     expect(losses[0]).toBeGreaterThan(0);
   });
 
-  it("of the same organization counts less", () => {
-    expect(after(even(20), endorsementEffects(true))).toBeLessThan(
-      after(even(20), endorsementEffects(false)) / 2,
-    );
+  it("counts by its witness's standing, and less for each more from one source", () => {
+    const gain = (standing: number, gains: number) => {
+      const source = { time: NOW, gains: { peerEndorsements: gains } };
+      return after(even(5), endorsementEffects(), NOW, worthOf(standing, [source], NOW));
+    };
+    expect(gain(0.6, 0)).toBeCloseTo(0.6 * gain(1, 0), 9);
+    const series = [0, 1, 2, 10, 1000].map((gains) => gain(1, gains));
+    expect(series).toEqual([...series].sort((a, b) => b - a));
+    expect(series[1]).toBeLessThan((series[0] ?? 0) / 2);
+    expect(gain(STRANGER_STANDING, 0)).toBeLessThan(gain(0.5, 0));
+  });
+
+  it("of strangers raises no component above 10, and lowers none that is above", () => {
+    const strangers = worthOf(STRANGER_STANDING, [], NOW);
+    expect(after(even(10), success, NOW, strangers)).toBe(0);
+    expect(after(even(60), success, NOW, strangers)).toBe(0);
+    expect(after(even(9.99), success, NOW, strangers)).toBeGreaterThan(0);
+  });
+
+  it("counts a breach in full, whoever tells of it", () => {
+    const strangers = worthOf(STRANGER_STANDING, [{ time: NOW, gains: {} }], NOW);
+    expect(after(even(80), breached(3), NOW, strangers)).toBe(after(even(80), breached(3)));
+  });
+
+  it.each<[string, Effect[]]>([
+    [
+      "a success that nothing verified",
+      attestationEffects(create(AttestationOutcomeSchema, { success: true })),
+    ],
+    ["a session that was closed in order", staked(SessionResult.COMPLETED, false)],
+    ["a commitment over nothing", staked(SessionResult.FULFILLED, false)],
+    ["a payment without escrow", staked(SessionResult.PAID, false)],
+    ["a stranger's invitation without an answer", staked(SessionResult.TIMED_OUT, false, false)],
+  ])("%s changes nothing", (_, nothing) => {
+    expect(nothing).toEqual([]);
   });
 
   it.each<[number, -1 | 0 | 1]>([
@@ -145,7 +184,7 @@ describe("evidence", () => {
     [4, 1],
     [5, 1],
   ])("of %d stars moves the score by its sign", (stars, sign) => {
-    expect(Math.sign(after(even(50), ratingEffects(create(RatingSchema, { stars }), false)))).toBe(sign);
+    expect(Math.sign(after(even(50), ratingEffects(create(RatingSchema, { stars }))))).toBe(sign);
   });
 });
 

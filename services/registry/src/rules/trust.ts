@@ -1,3 +1,5 @@
+import type { Worth } from "./witness.ts";
+
 /** ASP's eight components of trust and their weights. (ASP concepts, trust scoring) */
 export const WEIGHTS = {
   identityVerification: 0.2,
@@ -22,16 +24,20 @@ export interface TrustState {
 
 /** What one piece of evidence does to one component. */
 export type Effect =
-  /** Raises it, by a weight of 0 to 1. */
+  /** Raises it, by a weight of 0 to 1 and by what the witness's word is worth. */
   | { readonly component: Component; readonly gain: number }
   /** Takes away by a severity of 1 to 5. */
   | { readonly component: Component; readonly breach: number }
   /** Says what it is, 0 to 100. */
   | { readonly component: Component; readonly set: number };
 
-/** How much a full gain is, and where its growth bends: a gain at `v` is a * ln(1 + (100 - v) / b). */
+/**
+ * How much a full gain is, and where its growth bends: a gain at `v` is a * ln(1 + (100 - v) / b). After n gains from the same
+ * source the next one is divided by (1 + n) to a power above 1, so that all gains from one source have a bound.
+ */
 const GAIN = 4;
 const GAIN_BEND = 20;
+const REPEAT_POWER = 1.2;
 /** The share that a breach takes, by its severity. */
 const BREACH_SHARES = [0, 0.15, 0.25, 0.4, 0.6, 0.8] as const;
 /** Idling costs nothing for so long, and then half of a component in so long; milliseconds. */
@@ -87,21 +93,31 @@ export function decay(state: TrustState, now: number): TrustState {
 }
 
 /**
- * The state after one piece of evidence at `now`. Growth is logarithmic, so that each further step is smaller; a breach
- * takes a share, so that who has more loses more. (ASP concepts, trust scoring)
+ * The state after one piece of evidence at `now`. Growth is logarithmic, so that each further step is smaller, and goes by what
+ * the witness's word is worth. A breach takes a share whoever tells of it, so that an agent with more trust loses more. (ASP
+ * concepts, trust scoring)
  */
-export function applyEvidence(state: TrustState, effects: readonly Effect[], now: number): TrustState {
+export function applyEvidence(
+  state: TrustState,
+  effects: readonly Effect[],
+  now: number,
+  worth: Worth,
+): TrustState {
   const components = { ...decay(state, now).components };
   for (const effect of effects) {
     const value = components[effect.component];
-    components[effect.component] = clamp(valueAfter(value, effect));
+    components[effect.component] = clamp(valueAfter(value, effect, worth));
   }
   return { components, time: Math.max(now, state.time), count: state.count + 1 };
 }
 
-function valueAfter(value: number, effect: Effect): number {
+function valueAfter(value: number, effect: Effect, { standing, ceiling, repeats }: Worth): number {
   if ("set" in effect) return effect.set;
-  if ("gain" in effect) return value + GAIN * effect.gain * Math.log1p((100 - value) / GAIN_BEND);
+  if ("gain" in effect) {
+    const share = (effect.gain * standing) / (1 + repeats(effect.component)) ** REPEAT_POWER;
+    const raised = value + GAIN * share * Math.log1p((100 - value) / GAIN_BEND);
+    return Math.max(value, Math.min(ceiling, raised));
+  }
   return value * (1 - (BREACH_SHARES[Math.min(5, Math.max(1, effect.breach))] ?? 0));
 }
 

@@ -232,6 +232,13 @@ export const migrations: readonly Migration[] = [
         state TEXT NOT NULL,             -- JSON, see store/trust.ts
         PRIMARY KEY (subject, counterpart)
       );
+      CREATE TABLE trust_sources (
+        subject TEXT NOT NULL,
+        source TEXT NOT NULL,            -- an agent, a key or a proven organization, with a letter for its kind
+        time BIGINT NOT NULL,
+        gains TEXT NOT NULL,             -- JSON, the gains of each component as of time
+        PRIMARY KEY (subject, source)
+      );
       CREATE TABLE trust_evidence (
         sequence BIGINT PRIMARY KEY,
         caller TEXT NOT NULL,
@@ -241,6 +248,7 @@ export const migrations: readonly Migration[] = [
         counterpart TEXT NOT NULL,
         kind TEXT NOT NULL,
         reference TEXT NOT NULL,         -- of an outcome or a rating, or empty
+        substantial BIGINT NOT NULL,     -- 1 for work with a stake or a verified result
         record BYTEA NOT NULL,           -- TrustEntry
         UNIQUE (caller, evidence_id)
       );

@@ -10,6 +10,7 @@ import {
   trustScore,
   unknownTrust,
 } from "../rules/trust.ts";
+import type { Source } from "../rules/witness.ts";
 
 /** Everything that is summed up of an agent's evidence. */
 export interface StoredTrust {
@@ -57,6 +58,29 @@ export interface EvidenceKey {
   readonly digest: string;
   readonly kind: string;
   readonly reference: string;
+  /** Whether it is of work with a stake or a verified result. */
+  readonly substantial: boolean;
+}
+
+/** What came to an agent from sources, by their names. */
+export async function findSources(
+  tx: ReadTx,
+  subject: string,
+  names: readonly string[],
+): Promise<Map<string, Source>> {
+  const rows = await tx.all<{ source: string; time: number; gains: string }>(
+    `SELECT source, time, gains FROM trust_sources WHERE subject = ? AND source IN (${names.map(() => "?").join(", ")})`,
+    [subject, ...names],
+  );
+  return new Map(rows.map(({ source, time, gains }) => [source, { time, gains: JSON.parse(gains) }]));
+}
+
+export async function putSource(tx: WriteTx, subject: string, name: string, source: Source): Promise<void> {
+  await tx.run(
+    `INSERT INTO trust_sources (subject, source, time, gains) VALUES (?, ?, ?, ?)
+     ON CONFLICT (subject, source) DO UPDATE SET time = excluded.time, gains = excluded.gains`,
+    [subject, name, source.time, JSON.stringify(source.gains)],
+  );
 }
 
 /** Evidence of that caller and id, with the digest that it was recorded with. */
@@ -90,8 +114,8 @@ export async function addEvidence(
 ): Promise<void> {
   await tx.run(
     `INSERT INTO trust_evidence
-       (sequence, caller, evidence_id, digest, subject, counterpart, kind, reference, record)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       (sequence, caller, evidence_id, digest, subject, counterpart, kind, reference, substantial, record)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       Number(entry.sequence),
       key.caller,
@@ -101,6 +125,7 @@ export async function addEvidence(
       counterpart,
       key.kind,
       key.reference,
+      key.substantial ? 1 : 0,
       toBinary(TrustEntrySchema, entry),
     ],
   );
@@ -141,6 +166,21 @@ export async function countEvidence(
     [...params, limit],
   );
   return row?.n ?? 0;
+}
+
+/** Whether work of a pair with a stake or a verified result is recorded under a reference. */
+export async function hasSubstance(
+  tx: ReadTx,
+  subject: string,
+  counterpart: string,
+  reference: string,
+): Promise<boolean> {
+  const row = await tx.get(
+    `SELECT 1 FROM trust_evidence WHERE subject = ? AND counterpart = ? AND kind IN ('attestation', 'session')
+       AND reference = ? AND substantial = 1 LIMIT 1`,
+    [subject, counterpart, reference],
+  );
+  return row !== undefined;
 }
 
 /**

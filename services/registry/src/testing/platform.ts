@@ -15,6 +15,7 @@ export { as } from "@depute/service/testing";
 export const ALICE = `${"A".repeat(42)}A`;
 export const BOB = `${"B".repeat(42)}E`;
 export const CAROL = `${"C".repeat(42)}I`;
+export const DAVE = `${"D".repeat(42)}M`;
 
 /** A registry behind a real socket, for a client that shares no code with it, and a fake verifier. */
 export async function startPlatform(args: readonly string[] = []) {
@@ -24,7 +25,7 @@ export async function startPlatform(args: readonly string[] = []) {
     module: registry,
     args,
     fakes: [fakeVerifier(verifier)],
-    principals: [ALICE, BOB, CAROL],
+    principals: [ALICE, BOB, CAROL, DAVE],
     onWake: { topic: "agents", listener: (key) => woken.push(key) },
   });
 

@@ -38,7 +38,7 @@ const FINAL: ReadonlySet<ErrorReason> = new Set([
  */
 export function evidenceOfSession(session: Session, ids: ReadonlyMap<string, string>): Evidence[] {
   const registeredId = (uri: string) => ids.get(uri) ?? "";
-  const outcomes = outcomesOf(session).map(({ agentId, counterpartId, result }) =>
+  const outcomes = outcomesOf(session).map(({ agentId, counterpartId, result, staked }) =>
     create(EvidenceSchema, {
       agentId: registeredId(agentId),
       counterpartAgentId: registeredId(counterpartId),
@@ -48,6 +48,7 @@ export function evidenceOfSession(session: Session, ids: ReadonlyMap<string, str
           sessionId: session.sessionId,
           result: RESULTS[result],
           severity: result === "breached" ? BREACH_SEVERITY : 0,
+          staked,
         },
       },
     }),

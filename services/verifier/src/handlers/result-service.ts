@@ -183,6 +183,7 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
             verificationId: result.verificationId,
             agentId: terms.seller.agentId,
             counterpartAgentId: terms.buyer.agentId,
+            verifierAgentId: owners?.verifier.agentId ?? "",
             success: result.decision === Decision.PASS,
             quality: result.score,
           });

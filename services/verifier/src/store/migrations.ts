@@ -227,6 +227,7 @@ export const migrations: readonly Migration[] = [
         verification_id TEXT NOT NULL REFERENCES verification_results (verification_id),
         agent_id TEXT NOT NULL,          -- whose work it was
         counterpart_agent_id TEXT NOT NULL,
+        verifier_agent_id TEXT NOT NULL, -- a third party, or empty
         success BIGINT NOT NULL,         -- 1: it passed
         quality DOUBLE PRECISION NOT NULL
       );

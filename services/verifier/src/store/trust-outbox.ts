@@ -29,6 +29,8 @@ export interface ResultOutcome {
   /** Whose work it was. */
   agentId: string;
   counterpartAgentId: string;
+  /** The third party that judged; empty where the counterpart did. */
+  verifierAgentId: string;
   success: boolean;
   /** 0 to 1. */
   quality: number;
@@ -37,18 +39,19 @@ export interface ResultOutcome {
 export type ResultOutboxRow = ResultOutcome & { place: number };
 
 export async function pushResult(tx: WriteTx, outcome: ResultOutcome): Promise<void> {
-  const { verificationId, agentId, counterpartAgentId, success, quality } = outcome;
+  const { verificationId, agentId, counterpartAgentId, verifierAgentId, success, quality } = outcome;
   await tx.run(
-    `INSERT INTO trust_results_outbox (place, verification_id, agent_id, counterpart_agent_id, success, quality)
-     SELECT COALESCE(MAX(place), 0) + 1, ?, ?, ?, ?, ? FROM trust_results_outbox`,
-    [verificationId, agentId, counterpartAgentId, success ? 1 : 0, quality],
+    `INSERT INTO trust_results_outbox (place, verification_id, agent_id, counterpart_agent_id, verifier_agent_id,
+       success, quality)
+     SELECT COALESCE(MAX(place), 0) + 1, ?, ?, ?, ?, ?, ? FROM trust_results_outbox`,
+    [verificationId, agentId, counterpartAgentId, verifierAgentId, success ? 1 : 0, quality],
   );
 }
 
 export async function firstResults(tx: ReadTx, size: number): Promise<ResultOutboxRow[]> {
   const rows = await tx.all<Omit<ResultOutboxRow, "success"> & { success: number }>(
     `SELECT place, verification_id AS "verificationId", agent_id AS "agentId",
-       counterpart_agent_id AS "counterpartAgentId", success, quality
+       counterpart_agent_id AS "counterpartAgentId", verifier_agent_id AS "verifierAgentId", success, quality
      FROM trust_results_outbox ORDER BY place LIMIT ?`,
     [size],
   );
