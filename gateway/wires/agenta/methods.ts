@@ -180,8 +180,13 @@ export function agentaMethods(clients: Clients): Readonly<Record<string, Readonl
       GET: async ({ query, call }) => {
         const receiptId = query.get("receipt_id");
         if (receiptId === null) throw invalid("receipt_id", "names the receipt whose results are asked for");
-        const found = await results.listVerificationResults({ receiptId }, call.asCaller);
-        const documents = found.results.map((result) => encode(VerificationResultSchema, result));
+        const documents: JsonValue[] = [];
+        for (let pageToken = ""; ; ) {
+          const page = await results.listVerificationResults({ receiptId, pageToken }, call.asCaller);
+          documents.push(...page.results.map((result) => encode(VerificationResultSchema, result)));
+          pageToken = page.nextPageToken;
+          if (pageToken === "") break;
+        }
         return ok({ verification_results: documents });
       },
     },

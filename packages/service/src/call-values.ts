@@ -19,6 +19,11 @@ export const callEndKey: ContextKey<CallEnd | undefined> = createContextKey<Call
   description: "call end",
 });
 
+/** True when what carries the call checks the size of its answer itself. */
+export const answerCheckedKey: ContextKey<boolean> = createContextKey(false, {
+  description: "answer checked",
+});
+
 /** The part of a HandlerContext that carries the call's values. */
 export interface WithValues {
   readonly values: ContextValues;

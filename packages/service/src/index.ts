@@ -1,5 +1,6 @@
 export type { StoreLostError } from "@depute/store";
 export { abortError, iterateUntilAborted, linkSignals, untilAborted } from "./abort.ts";
+export { AnswerRoom, bytesOf, type CutPage, cutPage, MAX_ANSWER_BYTES } from "./answer-limit.ts";
 export {
   type Authorised,
   type Authority,

@@ -7,6 +7,7 @@ import {
   LeaseSchema,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { toTimestamp } from "@depute/core";
+import { AnswerRoom, bytesOf } from "@depute/service";
 import type { ReadTx, WriteTx } from "@depute/store";
 import type { ContextMemory } from "./context-memory.ts";
 import { type Carried, carriedContexts, dataOf } from "./contexts.ts";
@@ -64,22 +65,34 @@ export async function claim(
   if (!worth) return [];
   return engine.store.write(async (tx) => {
     const room = Math.min(atMost, (await roomOf(tx, stream)).room);
-    return room <= 0 ? [] : claimWithin(tx, engine, stream, room, memory);
+    return room <= 0 ? [] : claimWithin(tx, engine, stream, room, memory, new AnswerRoom());
   });
 }
 
-/** As {@link claim}, within a transaction, for a worker that has room for so many. */
+/** Bytes that an assignment gains when the task is handed out: a hold, its times, a worker's name. */
+const HANDED_OUT_BYTES = 512;
+
+/**
+ * As {@link claim}, within a transaction, for a worker that has room for so many.
+ *
+ * @param answer room of the one answer that carries the assignments. A task that does not fit waits on, without a lease, for
+ *   the worker's next call. Absent where each assignment is a message of its own.
+ */
 export async function claimWithin(
   tx: WriteTx,
   engine: Engine,
   stream: WorkerStream,
   room: number,
   memory: ContextMemory,
+  answer?: AnswerRoom,
 ): Promise<Assignment[]> {
   const assignments: Assignment[] = [];
-  for (const taskId of await waitingTasks(tx, stream, engine.clock.now(), room)) {
+  const waiting = await waitingTasks(tx, stream, engine.clock.now(), room);
+  for (const taskId of waiting) {
     const carried = await carriedContexts(tx, memory, taskId, engine.clock.now());
     const isLacking = await lacksContext(tx, taskId, carried);
+    const mayOverflow = answer !== undefined && waiting.length > 1 && !isLacking;
+    if (mayOverflow && !answer.takes(await assignedBytes(tx, taskId, carried))) break;
     const record = await engine.changeWithin(tx, taskId, (before, nowMs) => {
       // A time limit may have passed since the look.
       if (isLacking || isTerminal(before.task.status)) return withoutContext(before, nowMs);
@@ -88,6 +101,14 @@ export async function claimWithin(
     if (!isTerminal(record.task.status)) assignments.push(await assigned(tx, record, carried));
   }
   return assignments;
+}
+
+/** Bytes of the assignment that a waiting task would become. */
+async function assignedBytes(tx: ReadTx, taskId: string, carried: Carried): Promise<number> {
+  const record = await readTask(tx, taskId);
+  if (record === undefined) return 0;
+  const next = { ...record, epoch: record.epoch + 1 };
+  return bytesOf(AssignmentSchema, await assigned(tx, next, carried)) + HANDED_OUT_BYTES;
 }
 
 /**
@@ -128,12 +149,18 @@ export async function heldAnew(
     const nowMs = engine.clock.now();
     const unknown = (await acceptedBy(tx, holder, begins, nowMs)).filter((taskId) => !known.has(taskId));
     const assignments: Assignment[] = [];
+    const answer = new AnswerRoom();
     for (const taskId of unknown.slice(0, CLAIM_BATCH)) {
       const record = await readTask(tx, taskId);
       if (record === undefined) continue;
       const carried = await carriedContexts(tx, memory, taskId, nowMs);
-      if (await lacksContext(tx, taskId, carried)) lacking.push(taskId);
-      else assignments.push(await assigned(tx, record, carried));
+      if (await lacksContext(tx, taskId, carried)) {
+        lacking.push(taskId);
+        continue;
+      }
+      const one = await assigned(tx, record, carried);
+      if (!answer.takes(bytesOf(AssignmentSchema, one))) break;
+      assignments.push(one);
     }
     return assignments;
   });

@@ -10,7 +10,7 @@ import {
   type UnaryResponse,
 } from "@connectrpc/connect";
 import type { CallEnd } from "../call-end.ts";
-import { callEndKey } from "../call-values.ts";
+import { answerCheckedKey, callEndKey } from "../call-values.ts";
 import type { Call } from "./call.ts";
 import type { ServerStreamSpec, UnarySpec } from "./methods.ts";
 import { PlainHeaders } from "./plain-headers.ts";
@@ -41,7 +41,7 @@ export function invoke(
     requestMethod: "POST",
     url: call.url,
     header: PlainHeaders.received(call.headers),
-    contextValues: new PlainValues().set(callEndKey, end),
+    contextValues: new PlainValues().set(callEndKey, end).set(answerCheckedKey, true),
     signal: end.signal,
   };
   const implemented: Next = (passed) => implement(call, passed as UnaryRequest, head);

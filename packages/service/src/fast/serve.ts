@@ -1,6 +1,8 @@
 import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { Message } from "@bufbuild/protobuf";
+import { bytesOf, checkAnswer, MAX_ANSWER_BYTES } from "../answer-limit.ts";
 import type { CallEnd } from "../call-end.ts";
+import { toConnectError } from "../errors-on-wire.ts";
 import { mayDecode } from "../field-limit/with-field-limit.ts";
 import { logUnsent, type RpcHandlerOptions } from "../rpc-handler.ts";
 import type { Call } from "./call.ts";
@@ -105,9 +107,21 @@ async function answer({ call, end, options }: Open, message: Message): Promise<A
     const response = await invoke(call, end, options.interceptors, message, head);
     replace(head.header, response.header);
     replace(head.trailer, response.trailer);
-    return protocol.answer(headers, head, write(call, response.message));
+    const bytes = write(call, response.message);
+    if (bytes.length > MAX_ANSWER_BYTES) checkWritten(call, response.message, bytes);
+    return protocol.answer(headers, head, bytes);
   } catch (thrown) {
     return protocol.refuse(headers, head, refusalOf(thrown));
+  }
+}
+
+/** JSON is longer than protobuf's binary form, which the limit is about. */
+function checkWritten({ method: { spec }, protocol }: Call, message: Message, written: Uint8Array): void {
+  const bytes = protocol.binary ? written.length : bytesOf(spec.method.output, message);
+  try {
+    checkAnswer(spec.method, message, bytes);
+  } catch (thrown) {
+    throw toConnectError(thrown);
   }
 }
 

@@ -4,6 +4,7 @@ import type { Credentials } from "../credentials.ts";
 import type { Logger } from "../log.ts";
 import type { Registry } from "../metrics.ts";
 import type { Manners } from "../service-manners.ts";
+import { answerLimitInterceptor } from "./answer-limit.ts";
 import { callerInterceptor } from "./caller.ts";
 import { deadlineInterceptor } from "./deadline.ts";
 import { drainInterceptor } from "./drain.ts";
@@ -50,6 +51,7 @@ export function serverInterceptors(options: ServerInterceptorOptions): Intercept
     ...(options.tracing ? [serverTracingInterceptor()] : []),
     observeInterceptor(log, metrics),
     errorsInterceptor(options.manners),
+    answerLimitInterceptor(),
     deadlineInterceptor({ defaultMs: options.defaultDeadline, maxMs: options.maxDeadline, clock, timers }),
     drainInterceptor(stopping),
     callerInterceptor({ ...options, mode: options.auth, exempt: EXEMPT }),

@@ -1,3 +1,4 @@
 export { createGrpcJsTransport } from "@depute/grpc-js";
+export { type EchoServer, type EchoServerOptions, startEchoServer } from "./echo-server.ts";
 export { collect, type Refusal, refusal } from "./refusal.ts";
 export { as, startTestHost, type TestHost, type TestHostOptions } from "./test-host.ts";

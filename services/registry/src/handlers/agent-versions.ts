@@ -11,6 +11,7 @@ import {
   ListAgentVersionsResponseSchema,
 } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { DeputeError, ErrorReason, encodePageToken, invalid, pageSize, toTimestamp } from "@depute/core";
+import { bytesOf, cutPage } from "@depute/service";
 import { agentNotFound, identify, type RegistryContext, viewerFor } from "../context.ts";
 import { readPosition } from "../page-position.ts";
 import { ownersPart } from "../rules/agent.ts";
@@ -52,11 +53,14 @@ export async function listAgentVersions(
     if ((await findVisible(tx, agentId, viewer)) === undefined) throw agentNotFound(agentId);
     return listVersions(tx, agentId, before, size + 1);
   });
-  const page = found.slice(0, size);
+  const versions = found.map((each) => ({ revision: each.revision, version: toMessage(each) }));
+  const { items: page, more } = cutPage(versions, size, ({ version }) =>
+    bytesOf(AgentVersionSchema, version),
+  );
   const last = page.at(-1)?.revision;
   return create(ListAgentVersionsResponseSchema, {
-    versions: page.map(toMessage),
-    nextPageToken: last !== undefined && found.length > size ? encodePageToken([last], filters) : "",
+    versions: page.map(({ version }) => version),
+    nextPageToken: last !== undefined && more ? encodePageToken([last], filters) : "",
   });
 }
 

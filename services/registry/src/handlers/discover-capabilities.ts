@@ -9,6 +9,7 @@ import {
   DiscoveredCapabilitySchema,
 } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
 import { encodePageToken, type PageFilters, pageSize } from "@depute/core";
+import { bytesOf, cutPage } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import type { AgentIndex } from "../agent-index/agent-index.ts";
 import { agentNotFound, identify, type RegistryContext, viewerFor } from "../context.ts";
@@ -78,11 +79,18 @@ export async function discoverCapabilities(
     await checkNamed(tx, search, sight);
     const find = search.query === "" ? listed : ranked;
     const page = { filters, token: request.pageToken, size, sight, index: registry.index };
-    const { offers, nextPageToken, truncated } = await find(tx, search, page);
-    const capabilities =
+    const found = await find(tx, search, page);
+    const { offers } = found;
+    const shown =
       request.level === 0
         ? offers.map((offer) => atLevel0(offer, registry.hashLength))
         : (await loadFull(tx, offers)).map((offer) => atLevel(request.level, offer, registry.hashLength));
+    const sizeOf = (one: DiscoveredCapability) => bytesOf(DiscoveredCapabilitySchema, one);
+    const { items: capabilities, more } = cutPage(shown, size, sizeOf);
+    // A shorter page of the same search ends where the answer does.
+    const { nextPageToken, truncated } = more
+      ? await find(tx, search, { ...page, size: capabilities.length })
+      : found;
     const tokens = tokensOf(capabilities.map(({ capability }) => capability as LevelledCapability));
     return create(DiscoverCapabilitiesResponseSchema, { capabilities, nextPageToken, tokens, truncated });
   });

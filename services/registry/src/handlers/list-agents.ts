@@ -1,12 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { AgentSchema, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import {
   type ListAgentsRequest,
   type ListAgentsResponse,
   ListAgentsResponseSchema,
 } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { encodePageToken, pageSize } from "@depute/core";
+import { bytesOf, cutPage } from "@depute/service";
 import { identify, type RegistryContext, viewerFor } from "../context.ts";
 import { readPosition } from "../page-position.ts";
 import { present } from "../rules/agent.ts";
@@ -49,12 +50,13 @@ export async function listAgents(
         : await listAgentsByKeys(tx, registry.index, keys, filter, page);
     return { view, last, found };
   });
-  const page = found.agents.slice(0, size);
+  const shown = found.agents.map((agent) => present(agent, view));
+  const { items: page, more } = cutPage(shown, size, (agent) => bytesOf(AgentSchema, agent));
   // Few were found on a long way: the caller decides whether to go on.
-  const last = found.agents.length > size ? page.at(-1)?.record.id : found.stoppedAt;
+  const last = more ? page.at(-1)?.id : found.stoppedAt;
   return create(ListAgentsResponseSchema, {
     revision: BigInt(revision),
-    agents: page.map((agent) => present(agent, view)),
+    agents: page,
     nextPageToken: last === undefined ? "" : encodePageToken([last], filters),
   });
 }

@@ -8,10 +8,12 @@ import {
   type ListOfferVersionsRequest,
   ListOfferVersionsResponseSchema,
   type OfferService,
+  PublishedOfferSchema,
   type WithdrawOfferRequest,
   WithdrawOfferResponseSchema,
 } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { DeputeError, ErrorReason, encodePageToken, fromTimestamp, pageSize } from "@depute/core";
+import { bytesOf, cutPage } from "@depute/service";
 import { findOwn, identify, type RegistryContext, viewerFor } from "../context.ts";
 import { readPosition } from "../page-position.ts";
 import { capabilityWord } from "../rules/offer.ts";
@@ -21,6 +23,7 @@ import {
   type OfferFilter,
   listOffers as queryOffers,
   listOfferVersions as queryVersions,
+  type StoredOffer,
   withdrawOffers,
 } from "../store/offers.ts";
 import { presentOffer } from "./present-offer.ts";
@@ -58,12 +61,11 @@ async function listOfferVersions(
   );
   // A page token is given only where more was seen.
   if (found.length === 0) throw offerNotFound(offerId, "");
-  const page = found.slice(0, size);
-  const last = page.at(-1)?.sequence;
-  const now = registry.clock.now();
+  const { offers, last: shown, more } = presentPage(found, size, registry.clock.now());
+  const last = shown?.sequence;
   return create(ListOfferVersionsResponseSchema, {
-    offers: page.map((offer) => presentOffer(offer, now)),
-    nextPageToken: last !== undefined && found.length > size ? encodePageToken([last], filters) : "",
+    offers,
+    nextPageToken: last !== undefined && more ? encodePageToken([last], filters) : "",
   });
 }
 
@@ -82,14 +84,20 @@ async function listOffers(registry: RegistryContext, request: ListOffersRequest,
   const found = await registry.store.read((tx) =>
     queryOffers(tx, filter, { after, limit: size + 1, viewer }),
   );
-  const page = found.offers.slice(0, size);
+  const { offers, last: shown, more } = presentPage(found.offers, size, registry.clock.now());
   // Few were found on a long way: the caller decides whether to go on.
-  const last = found.offers.length > size ? page.at(-1)?.offer.offerId : found.stoppedAt;
-  const now = registry.clock.now();
+  const last = more ? shown?.offer.offerId : found.stoppedAt;
   return create(ListOffersResponseSchema, {
-    offers: page.map((offer) => presentOffer(offer, now)),
+    offers,
     nextPageToken: last === undefined ? "" : encodePageToken([last], filters),
   });
+}
+
+/** The offers of one answer, and the last one of them as it is kept. */
+function presentPage(found: readonly StoredOffer[], size: number, now: number) {
+  const shown = found.map((stored) => ({ stored, offer: presentOffer(stored, now) }));
+  const { items, more } = cutPage(shown, size, ({ offer }) => bytesOf(PublishedOfferSchema, offer));
+  return { offers: items.map(({ offer }) => offer), last: items.at(-1)?.stored, more };
 }
 
 async function withdrawOffer(

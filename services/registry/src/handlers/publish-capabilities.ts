@@ -7,8 +7,9 @@ import {
   type PublishCapabilitiesResponse,
   PublishCapabilitiesResponseSchema,
 } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { DeputeError, ErrorReason } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
-import { ownOptions } from "@depute/service";
+import { bytesOf, MAX_ANSWER_BYTES, ownOptions } from "@depute/service";
 import { announce, findOwn, identify, type RegistryContext } from "../context.ts";
 import { repeatable } from "../idempotency.ts";
 import { withHash } from "../rules/levels.ts";
@@ -17,6 +18,9 @@ import { searchKeys } from "../rules/registration.ts";
 import { schemasToCheck } from "../rules/schema-checks.ts";
 import { putState } from "../store/agents.ts";
 import { publishedBy, replaceCapabilities } from "../store/capabilities.ts";
+
+/** Bytes that an answer has beside what was sent: version hashes. */
+const ROOM_FOR_HASHES = 32 * 1024;
 
 const SCHEMAS = { request: PublishCapabilitiesRequestSchema, answer: PublishCapabilitiesResponseSchema };
 
@@ -41,6 +45,7 @@ export async function publishCapabilities(
     return { published: await publishedBy(tx, agentId) };
   });
   if (before.answered !== undefined) return before.answered;
+  checkSize(request);
 
   const capabilities = readPublication(request.capabilities, sha256Hex);
   const schemas = schemasToCheck(capabilities, before.published);
@@ -61,4 +66,15 @@ export async function publishCapabilities(
     await announce(registry, tx, AgentChangeKind.CAPABILITIES, agent.record);
     return answer;
   });
+}
+
+/** What is published is answered, in one piece. @throws DeputeError LIMIT_EXCEEDED */
+function checkSize(request: PublishCapabilitiesRequest): void {
+  const max = MAX_ANSWER_BYTES - ROOM_FOR_HASHES;
+  if (bytesOf(PublishCapabilitiesRequestSchema, request) <= max) return;
+  throw new DeputeError(
+    ErrorReason.LIMIT_EXCEEDED,
+    `the capabilities of an agent have at most ${max} bytes together`,
+    { metadata: { limit: "capabilities.bytes", max: String(max) } },
+  );
 }

@@ -7,11 +7,13 @@ import {
   ExplainTrustResponseSchema,
   type GetTrustRequest,
   GetTrustResponseSchema,
+  TrustEntrySchema,
   type TrustService,
   type TrustView,
   TrustViewSchema,
 } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { DeputeError, ErrorReason, encodePageToken, pageSize, toTimestamp } from "@depute/core";
+import { bytesOf, cutPage } from "@depute/service";
 import { agentNotFound, identify, type RegistryContext, viewerFor } from "../context.ts";
 import { readPosition } from "../page-position.ts";
 import { bayesianView } from "../rules/bayesian.ts";
@@ -78,11 +80,11 @@ async function explainTrust(
     const givenBy = isParty(identity, [agent]) ? undefined : identity.principal;
     return listEvidence(tx, id, counterpartId, givenBy, { before, limit: size + 1 });
   });
-  const entries = found.slice(0, size);
+  const { items: entries, more } = cutPage(found, size, (entry) => bytesOf(TrustEntrySchema, entry));
   const last = entries.at(-1)?.sequence;
   return create(ExplainTrustResponseSchema, {
     entries,
-    nextPageToken: last !== undefined && found.length > size ? encodePageToken([Number(last)], filters) : "",
+    nextPageToken: last !== undefined && more ? encodePageToken([Number(last)], filters) : "",
   });
 }
 

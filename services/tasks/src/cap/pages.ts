@@ -1,8 +1,10 @@
+import { AnswerRoom } from "@depute/service";
+
 /** Messages that are read at once; each may be as large as a megabyte. */
 const BATCH = 16;
 
-/** Bytes of messages that one answer holds, about; one message at least. */
-const MAX_PAGE_BYTES = 2 * 1024 * 1024;
+/** Bytes of what an answer says beside each stored message: its place, times and effect. */
+const BESIDE_BYTES = 1024;
 
 /** A part of a list of messages, and whether more follow. */
 export interface MessagePage<Item> {
@@ -17,14 +19,11 @@ export async function readPage<Item extends { readonly position: number; readonl
   read: (after: number, limit: number) => Promise<readonly Item[]>,
 ): Promise<MessagePage<Item>> {
   const items: Item[] = [];
-  let bytes = 0;
+  const room = new AnswerRoom();
   for (let from = after; ; ) {
     const batch = await read(from, BATCH);
     for (const item of batch) {
-      if (items.length === size || (items.length > 0 && bytes + item.bytes > MAX_PAGE_BYTES)) {
-        return { items, more: true };
-      }
-      bytes += item.bytes;
+      if (items.length === size || !room.takes(item.bytes + BESIDE_BYTES)) return { items, more: true };
       from = item.position;
       items.push(item);
     }

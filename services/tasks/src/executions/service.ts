@@ -5,6 +5,7 @@ import {
   type ExecutionService,
   type ListExecutionsRequest,
   type NumberedReceipt,
+  NumberedReceiptSchema,
   SettlementSchema,
   type WatchReceiptsRequest,
 } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
@@ -18,7 +19,7 @@ import {
   pageSize,
   toTimestamp,
 } from "@depute/core";
-import { follow, linkSignals, mayActFor } from "@depute/service";
+import { bytesOf, cutPage, follow, linkSignals, mayActFor } from "@depute/service";
 import { type Caller, callerOf, callOptions } from "../handlers/context.ts";
 import { advance } from "../rules/advance.ts";
 import type { ExecutionsContext } from "./context.ts";
@@ -164,9 +165,9 @@ async function listPage(
     createMs === undefined ? undefined : { createMs: Number(createMs), requestId: String(requestId) };
   const column = party.case === "buyerAgentId" ? "buyer_id" : "seller_id";
   const rows = await tasks.engine.store.read((tx) => listExecutions(tx, column, id, after, size + 1));
-  const page = rows.slice(0, size);
+  const { items: page, more } = cutPage(rows, size, ({ receipt }) => bytesOf(NumberedReceiptSchema, receipt));
   const last = page.at(-1);
-  const isMore = rows.length > size && last !== undefined;
+  const isMore = more && last !== undefined;
   return {
     receipts: page.map(({ receipt }) => receipt),
     nextPageToken: isMore ? encodePageToken([last.createMs, last.requestId], filters) : "",

@@ -80,8 +80,12 @@ async function isOver(
   if (!isSettled(settlement)) return verifyBy !== undefined && verifyBy <= tasks.clock.now();
   if (!needsVerification(request, offer)) return false;
   // What was settled by a judgement is the verifier service's to say: it may be this very one again.
-  const { results: before } = await results.listVerificationResults({ receiptId }, options);
-  return before.every(({ decision }) => decision === Decision.INCONCLUSIVE);
+  for (let pageToken = ""; ; ) {
+    const page = await results.listVerificationResults({ receiptId, pageToken }, options);
+    if (page.results.some(({ decision }) => decision !== Decision.INCONCLUSIVE)) return false;
+    pageToken = page.nextPageToken;
+    if (pageToken === "") return true;
+  }
 }
 
 /** The verifier is an agent of the caller's, of the organization that it is registered with. */

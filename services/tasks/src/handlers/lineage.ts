@@ -1,7 +1,8 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { type Task, TaskSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { ListTasksRequest } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { decodePageToken, encodePageToken, pageSize } from "@depute/core";
+import { bytesOf, cutPage } from "@depute/service";
 import type { TaskRecord } from "../rules/record.ts";
 import { outlineOf } from "../rules/tree.ts";
 import { isVisible, requireVisible, taskNotFound, type Viewer } from "../rules/visibility.ts";
@@ -39,18 +40,15 @@ export async function treePage(tasks: TasksContext, caller: Viewer, request: Lis
     requireVisible(caller, top);
     const list = parentTaskId === "" ? listBelow : listChildren;
     const rows = await list(tx, topId, after, size + 1);
-    const page = rows.slice(0, size);
+    // By what is told of them: a filter finds out nothing else.
+    const seen = rows.map(({ record, position }) => ({ task: asSeenBy(caller, record), position }));
+    const { items: page, more } = cutPage(seen, size, ({ task }) => bytesOf(TaskSchema, task));
     const last = page.at(-1)?.position;
     return {
-      // By what is told of them: a filter finds out nothing else.
       tasks: page
-        .map(({ record, position }) => ({ task: asSeenBy(caller, record), position }))
         .filter(({ task, position }) => isListed(filter, task, position.createMs))
         .map(({ task }) => task),
-      nextPageToken:
-        rows.length > size && last !== undefined
-          ? encodePageToken([last.createMs, last.taskId], filters)
-          : "",
+      nextPageToken: more && last !== undefined ? encodePageToken([last.createMs, last.taskId], filters) : "",
     };
   });
 }

@@ -1,6 +1,7 @@
-import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { type Task, TaskSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { ListTasksRequest } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { decodePageToken, encodePageToken, fromTimestamp, pageSize } from "@depute/core";
+import { AnswerRoom, bytesOf } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import { type ListFilter, type ListPosition, listTasks } from "../store/task-rows.ts";
 
@@ -22,10 +23,13 @@ export async function listPage(
   const size = pageSize(request.pageSize);
   const tasks: Task[] = [];
   let after = positionOf(decodePageToken(request.pageToken, filters));
-  for (let scanned = 0; scanned < MAX_SCANNED && tasks.length < size; ) {
+  const room = new AnswerRoom();
+  let isFull = false;
+  for (let scanned = 0; scanned < MAX_SCANNED && !isFull; ) {
     const rows = await listTasks(tx, filter, after, size);
     for (const row of rows) {
-      if (tasks.length === size) break;
+      isFull = tasks.length === size || (row.matches && !room.takes(bytesOf(TaskSchema, row.task)));
+      if (isFull) break;
       after = { createMs: row.createMs, taskId: row.taskId };
       if (row.matches) tasks.push(row.task);
     }

@@ -1,5 +1,5 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { TaskSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import {
   type DecideReviewRequest,
   DecideReviewRequestSchema,
@@ -8,6 +8,7 @@ import {
 } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { DeputeError, decodePageToken, ErrorReason, encodePageToken, pageSize } from "@depute/core";
+import { bytesOf, cutPage } from "@depute/service";
 import { messageDigest } from "../digest.ts";
 import { outcomeOf } from "../oversight/decision.ts";
 import type { TaskRecord } from "../rules/record.ts";
@@ -84,12 +85,11 @@ export async function listReviews(
   const size = pageSize(asked);
   const after = positionOf(decodePageToken(pageToken, filters));
   const rows = await tasks.engine.store.read((tx) => listInReview(tx, agentId, after, size + 1));
-  const page = rows.slice(0, size);
+  const { items: page, more } = cutPage(rows, size, ({ record }) => bytesOf(TaskSchema, record.task));
   const last = page.at(-1)?.position;
   return {
     // Whoever had the overseer's id when the task was created decides, not whoever has it now.
     tasks: page.filter(({ record }) => isOverseer(caller, record)).map(({ record }) => record.task),
-    nextPageToken:
-      rows.length > size && last !== undefined ? encodePageToken([last.createMs, last.taskId], filters) : "",
+    nextPageToken: more && last !== undefined ? encodePageToken([last.createMs, last.taskId], filters) : "",
   };
 }

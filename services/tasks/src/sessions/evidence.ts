@@ -1,7 +1,7 @@
 import { evidenceOf } from "@depute/asp";
-import type { Evidence } from "@depute/contracts/asp/v0/evidence_pb";
+import { type Evidence, EvidenceSchema } from "@depute/contracts/asp/v0/evidence_pb";
 import { decodePageToken, encodePageToken, pageSize } from "@depute/core";
-import { type Identity, mayActFor } from "@depute/service";
+import { AnswerRoom, bytesOf, type Identity, mayActFor } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import type { SessionEngine } from "./engine.ts";
 import { type EvidencePosition, findEvidence, listEvidence, wasShownTo } from "./evidence-rows.ts";
@@ -45,14 +45,17 @@ export async function evidencePage(
   const limit = pageSize(size);
   return store.read(async (tx) => {
     const found = await listEvidence(tx, agentId, after, limit + 1);
-    const page = found.slice(0, limit);
     const evidence: Evidence[] = [];
-    for (const place of page) {
+    const room = new AnswerRoom();
+    let last: EvidencePosition | undefined;
+    for (const place of found.slice(0, limit)) {
       const one = await load(tx, place);
+      if (one !== undefined && !room.takes(bytesOf(EvidenceSchema, one))) break;
       if (one !== undefined) evidence.push(one);
+      last = place;
     }
-    const last = found.length > limit ? page.at(-1) : undefined;
-    const position = last && [last.reportMs, last.sessionId, last.delegationId];
+    const more = last !== undefined && last !== found.at(-1);
+    const position = more && last ? [last.reportMs, last.sessionId, last.delegationId] : undefined;
     return { evidence, nextPageToken: position === undefined ? "" : encodePageToken(position, { agentId }) };
   });
 }

@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { isTerminal, objectOf, recipientOf, type Session, type TranscriptVerdict, viewOf } from "@depute/asp";
 import { type Envelope, Performative } from "@depute/contracts/asp/v0/envelope_pb";
+import { SessionSchema } from "@depute/contracts/asp/v0/session_pb";
 import { type TranscriptEntry, TranscriptEntrySchema } from "@depute/contracts/asp/v0/transcript_pb";
 import {
   type SessionService,
@@ -18,7 +19,7 @@ import {
   pageSize,
   type Timers,
 } from "@depute/core";
-import { follow, type Identity, linkSignals, mayActFor, ownOptions } from "@depute/service";
+import { bytesOf, cutPage, follow, type Identity, linkSignals, mayActFor, ownOptions } from "@depute/service";
 import { requireAllowed } from "../delegation-policy.ts";
 import type { TasksContext } from "../handlers/context.ts";
 import type { WakeUps } from "../wake-ups.ts";
@@ -144,10 +145,11 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
         typeof createMs === "number" && typeof sessionId === "string" ? { createMs, sessionId } : undefined;
       const limit = pageSize(size);
       const found = await engine.store.read((tx) => listSessions(tx, agentId, after, limit + 1));
-      const page = found.slice(0, limit);
-      const last = found.length > limit ? page.at(-1) : undefined;
+      const views = found.map((session) => ({ session, view: viewOf(session, false) }));
+      const { items: page, more } = cutPage(views, limit, ({ view }) => bytesOf(SessionSchema, view));
+      const last = more ? page.at(-1)?.session : undefined;
       return {
-        sessions: page.map((session) => viewOf(session, false)),
+        sessions: page.map(({ view }) => view),
         nextPageToken:
           last === undefined ? "" : encodePageToken([last.createMs, last.sessionId], { agentId }),
       };
@@ -163,7 +165,10 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
         return { entries: entry === undefined ? [] : [entryOf(entry)].filter((one) => one !== undefined) };
       }
       const rows = await engine.messages(sessionId, afterOrdinal, pageSize(size));
-      const entries = rows.flatMap((row) => entryOf(row) ?? []);
+      const found = rows.flatMap((row) => entryOf(row) ?? []);
+      const { items: entries } = cutPage(found, found.length, (entry) =>
+        bytesOf(TranscriptEntrySchema, entry),
+      );
       const last = entries.at(-1)?.ordinal ?? 0;
       return { entries, nextAfterOrdinal: last > 0 && last < session.messageCount ? last : 0 };
     },

@@ -18,7 +18,7 @@ import {
   toTimestamp,
 } from "@depute/core";
 import { type Attestation, attestedState, verifyObject } from "@depute/dct";
-import { type Identity, mayActFor } from "@depute/service";
+import { bytesOf, cutPage, type Identity, mayActFor } from "@depute/service";
 import type { WriteTx } from "@depute/store";
 import { encode } from "@depute/wire";
 import type { TokensContext } from "../context.ts";
@@ -60,10 +60,13 @@ export function delegationService(tokens: TokensContext): Required<ServiceImpl<t
       const size = pageSize(request.pageSize);
       const filter = { principal: whose, contractId: contractId || undefined, state: stateOf(status) };
       const found = await delegations.list(filter, after, size + 1);
-      const page = found.slice(0, size);
-      const last = found.length > size ? page.at(-1) : undefined;
+      const records = found.map((each) => ({ position: each.position, record: toRecord(each) }));
+      const { items: page, more } = cutPage(records, size, ({ record }) =>
+        bytesOf(DelegationRecordSchema, record),
+      );
+      const last = more ? page.at(-1) : undefined;
       return {
-        delegations: page.map(toRecord),
+        delegations: page.map(({ record }) => record),
         nextPageToken: last === undefined ? "" : encodePageToken([last.position], filters),
       };
     },

@@ -1,9 +1,12 @@
+import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import {
   type DecomposeContractRequest,
   DecompositionMode,
   type GetContractLineageRequest,
   type ListSubContractsRequest,
+  type SubContract,
+  SubContractSchema,
 } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
 import {
   canonicalBytes,
@@ -15,7 +18,7 @@ import {
   invalid,
   pageSize,
 } from "@depute/core";
-import { type Identity, mayActFor, ownOptions, tokenDenied } from "@depute/service";
+import { bytesOf, cutPage, type Identity, mayActFor, ownOptions, tokenDenied } from "@depute/service";
 import { createBreath } from "../breath.ts";
 import { toDocument, toStored } from "../documents.ts";
 import { byOf } from "../judging.ts";
@@ -143,23 +146,24 @@ export async function listSubContractsOf(
   const [after = 0] = decodePageToken(request.pageToken, filters) ?? [];
   const size = pageSize(request.pageSize);
   const rows = await store.read((tx) => listSubContracts(tx, request.parentId, size + 1, Number(after)));
-  const page = rows.slice(0, size);
-  const last = rows.length > size ? page.at(-1) : undefined;
+  const parts = rows.map((row) => ({ place: row.place, part: toMessage(row) }));
+  const { items: page, more } = cutPage(parts, size, ({ part }) => bytesOf(SubContractSchema, part));
+  const last = more ? page.at(-1) : undefined;
   return {
-    subContracts: page.map(toMessage),
+    subContracts: page.map(({ part }) => part),
     nextPageToken: last === undefined ? "" : encodePageToken([last.place], filters),
   };
 }
 
-function toMessage({ contractId, parentId, planId, mode, dependsOn, budget }: SubContractRow) {
-  return {
+function toMessage({ contractId, parentId, planId, mode, dependsOn, budget }: SubContractRow): SubContract {
+  return create(SubContractSchema, {
     contractId,
     parentId,
     planId,
     mode: MODES[mode],
     dependsOn: JSON.parse(dependsOn) as string[],
     maxBudgetMicrocents: BigInt(budget),
-  };
+  });
 }
 
 /** The same plan has the same id, so that it can be sent again. */

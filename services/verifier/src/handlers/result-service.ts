@@ -17,8 +17,17 @@ import {
   SubmitVerificationResultRequestSchema,
   ArtifactVerdict as Verdict,
 } from "@depute/contracts/depute/verifier/v1/result_service_pb";
-import { CanonicalError, canonicalJson, DeputeError, ErrorReason, invalid, toTimestamp } from "@depute/core";
-import { ownHeaders } from "@depute/service";
+import {
+  CanonicalError,
+  canonicalJson,
+  DeputeError,
+  decodePageToken,
+  ErrorReason,
+  encodePageToken,
+  invalid,
+  toTimestamp,
+} from "@depute/core";
+import { bytesOf, cutPage, ownHeaders } from "@depute/service";
 import { decode, encode, WireEncodeError } from "@depute/wire";
 import { createBreath } from "../breath.ts";
 import type { By } from "../checker/checker.ts";
@@ -198,10 +207,20 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
       };
     },
 
-    async listVerificationResults({ receiptId }: ListVerificationResultsRequest, context: HandlerContext) {
+    async listVerificationResults(
+      { receiptId, pageToken }: ListVerificationResultsRequest,
+      context: HandlerContext,
+    ) {
       await authority.identify(context);
+      const filters = { list: "verification-results", receiptId };
+      const begin = Number(decodePageToken(pageToken, filters)?.[0] ?? 0);
       const rows = await store.read((tx) => listResults(tx, receiptId, MAX_RESULTS));
-      return { results: rows.map(({ document }) => fromDocument(document)) };
+      const rest = rows.slice(begin).map(({ document }) => fromDocument(document));
+      const { items, more } = cutPage(rest, rest.length, (one) => bytesOf(VerificationResultSchema, one));
+      return {
+        results: items,
+        nextPageToken: more ? encodePageToken([begin + items.length], filters) : "",
+      };
     },
 
     async checkResultHash(request: CheckResultHashRequest, context: HandlerContext) {

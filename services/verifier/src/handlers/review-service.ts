@@ -1,4 +1,4 @@
-import { fromJsonString } from "@bufbuild/protobuf";
+import { create, fromJsonString } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
@@ -10,6 +10,8 @@ import {
   type InquireReviewRequest,
   ReviewKind as Kind,
   type ListReviewsRequest,
+  type Review as ReviewMessage,
+  ReviewSchema,
   type ReviewService,
   ReviewVerdict,
   ReviewState as State,
@@ -25,7 +27,7 @@ import {
   pageSize,
   toTimestamp,
 } from "@depute/core";
-import { countJsonValues, follow, type Identity, mayActFor } from "@depute/service";
+import { AnswerRoom, bytesOf, countJsonValues, follow, type Identity, mayActFor } from "@depute/service";
 import { readValue } from "../json-value.ts";
 import { REVIEW_TOPIC, reviewNotFound } from "../reviews.ts";
 import {
@@ -129,19 +131,26 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
       const size = pageSize(request.pageSize);
       const now = clock.now();
       const rows = await store.read((tx) => listReviews(tx, reader, MAX_LOOKED_AT, after));
-      const kept: Review[] = [];
+      const kept: ReviewMessage[] = [];
+      const room = new AnswerRoom();
       let last: Review | undefined;
       for (const review of rows) {
         if (kept.length === size) break;
+        const before = last;
         last = review;
         if (reader !== undefined && !mayRead(review, reader, now)) continue;
         if (kind !== Kind.UNSPECIFIED && KINDS[review.kind] !== kind) continue;
         if (state !== State.UNSPECIFIED && STATES[stateOf(review, now)] !== state) continue;
-        kept.push(review);
+        const message = create(ReviewSchema, toMessage(review, now));
+        if (!room.takes(bytesOf(ReviewSchema, message))) {
+          last = before;
+          break;
+        }
+        kept.push(message);
       }
       const more = last !== undefined && (last !== rows.at(-1) || rows.length === MAX_LOOKED_AT);
       return {
-        reviews: kept.map((review) => toMessage(review, now)),
+        reviews: kept,
         nextPageToken: more && last !== undefined ? encodePageToken([last.createTime, last.id], filters) : "",
       };
     },

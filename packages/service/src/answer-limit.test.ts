@@ -1,0 +1,82 @@
+import { create } from "@bufbuild/protobuf";
+import { type Agent, AgentSchema } from "@depute/contracts/depute/registry/v1/agent_pb";
+import {
+  AgentService,
+  ListAgentsResponseSchema,
+  WatchAgentsResponseSchema,
+} from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { AnswerRoom, bytesOf, checkAnswer, cutPage, MAX_ANSWER_BYTES } from "./answer-limit.ts";
+
+const MIB = 1024 * 1024;
+const agents = (...bytes: number[]) =>
+  bytes.map((size, index) => create(AgentSchema, { id: `a${index}`, description: "d".repeat(size) }));
+const sizeOf = (agent: Agent) => bytesOf(AgentSchema, agent);
+const cut = (found: Agent[], size: number) => {
+  const { items, more } = cutPage(found, size, sizeOf);
+  return [items.length, more];
+};
+
+describe("a page", () => {
+  it.each<[string, Agent[], number, (number | boolean)[]]>([
+    ["has all that was found", agents(1, 1), 2, [2, false]],
+    ["ends at its size", agents(1, 1, 1), 2, [2, true]],
+    ["ends before the element that does not fit", agents(MIB, MIB, MIB), 10, [2, true]],
+    ["has one element that is too large alone", agents(5 * MIB, 1), 10, [1, true]],
+    ["ends before one that is too large alone", agents(1, 5 * MIB), 10, [1, true]],
+    ["of nothing is empty", [], 10, [0, false]],
+  ])("%s", (_, found, size, expected) => {
+    expect(cut(found, size)).toEqual(expected);
+  });
+
+  it("after page brings each element once, and no answer is above the limit but for one element alone", () => {
+    const sizes = fc.array(fc.integer({ min: 0, max: 4 * MIB }), { maxLength: 6 });
+    fc.assert(
+      fc.property(sizes, fc.integer({ min: 1, max: 5 }), (bytes, size) => {
+        const all = agents(...bytes);
+        const read: Agent[] = [];
+        for (let more = true; more && all.length > 0; ) {
+          const page = cutPage(all.slice(read.length, read.length + size + 1), size, sizeOf);
+          const answer = create(ListAgentsResponseSchema, {
+            agents: page.items,
+            nextPageToken: "t".repeat(512),
+          });
+          const isSmall = bytesOf(ListAgentsResponseSchema, answer) <= MAX_ANSWER_BYTES;
+          expect(isSmall || page.items.length === 1).toBe(true);
+          expect(page.items.length).toBeGreaterThan(0);
+          read.push(...page.items);
+          more = page.more;
+        }
+        expect(read).toEqual(all);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it("takes nothing any more after what did not fit, however small", () => {
+    const room = new AnswerRoom(100);
+    expect([room.takes(50), room.takes(60), room.takes(1)]).toEqual([true, false, false]);
+  });
+});
+
+describe("the last line", () => {
+  const { listAgents, watchAgents } = AgentService.method;
+  const check = (found: Agent[]) => {
+    const message = create(ListAgentsResponseSchema, { agents: found });
+    checkAnswer(listAgents, message, bytesOf(ListAgentsResponseSchema, message));
+  };
+
+  it("refuses an answer of several elements above the limit, and says what to do", () => {
+    expect(() => check(agents(2 * MIB, 2 * MIB))).toThrow(
+      /larger than 3145728 bytes; ask for fewer elements/,
+    );
+  });
+
+  it("lets one element pass that is larger alone, and a message without lists", () => {
+    check(agents(5 * MIB));
+    const [agent] = agents(5 * MIB);
+    const change = { event: { case: "change", value: { agent: agent as Agent } } } as const;
+    checkAnswer(watchAgents, create(WatchAgentsResponseSchema, change), 5 * MIB);
+  });
+});
