@@ -1,5 +1,6 @@
 import { type Clock, DeputeError, ErrorReason, reasonName, type Timers } from "@depute/core";
 import {
+  CHALLENGE,
   type HttpRequest,
   type HttpResponse,
   type HttpRoute,
@@ -61,18 +62,15 @@ export function jsonRpcRoute(
         case "events":
           return sendEvents(response, answer.events, deps);
         case "json":
-          return answer.unauthenticated
-            ? sendJson(response, 401, answer.body, CHALLENGE)
-            : sendJson(response, 200, answer.body);
+          return sendJson(response, answer.unauthenticated ? 401 : 200, answer.body);
         case "nothing":
+          if (answer.unauthenticated) response.setHeader("www-authenticate", CHALLENGE["www-authenticate"]);
           response.statusCode = answer.unauthenticated ? 401 : 204;
           response.end();
       }
     },
   };
 }
-
-const CHALLENGE = { "www-authenticate": "DPoP, Bearer" };
 
 function isJson(request: HttpRequest): boolean {
   const type = String(request.headers["content-type"] ?? "");

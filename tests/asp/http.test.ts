@@ -196,7 +196,7 @@ test("a proof names the address of the call, in the message or beside it", async
   expect(await offer(shape, proofAt(BETA, here))).toBe(201);
   expect(await offer(shape, proofAt(ALPHA, here))).toBe("CALLER_NOT_ALLOWED");
   expect(await offer(shape, proofAt(GAMMA, here))).toBe("SESSION_NOT_FOUND");
-  expect(await offer(shape, proofAt(BETA, `${here}/other`))).toBe("TOKEN_DENIED");
+  expect(await offer(shape, proofAt(BETA, `${here}/other`))).toBe("UNAUTHENTICATED");
 });
 
 test("answers are application/asp+json, or plain JSON for who asks for that; DELETE takes a CLOSE", async () => {

@@ -134,7 +134,11 @@ test("who is not let in is told why, and closed with 4001", async () => {
   };
   const wrong = { type: "auth", authorization: "Bearer nobody" };
   expect(await outcome(sessionId, wrong)).toEqual([4001, "UNAUTHENTICATED", 1]);
-  expect(await outcome(sessionId, { type: "auth", dpop: "e30.e30.e30" })).toEqual([4001, "TOKEN_DENIED", 1]);
+  expect(await outcome(sessionId, { type: "auth", dpop: "e30.e30.e30" })).toEqual([
+    4001,
+    "UNAUTHENTICATED",
+    1,
+  ]);
   expect(await outcome(newId(), { type: "auth" })).toEqual([4001, "SESSION_NOT_FOUND", 1]);
   expect(await outcome("no-uuid", { type: "auth" })).toEqual([4001, "INVALID_REQUEST", 1]);
   expect(await outcome(sessionId, { type: "auth", sinceSequence: 2 })).toEqual([4001, "INVALID_REQUEST", 1]);
@@ -163,7 +167,7 @@ test("a holder proof lets its agent in, and no other agent; each message then br
   const refused = await client.heard(
     ({ messageId, type }) => type === "error" && messageId === foreign.messageId,
   );
-  expect(refused.error).toMatchObject({ reason: "TOKEN_DENIED" });
+  expect(refused.error).toMatchObject({ reason: "UNAUTHENTICATED" });
   const own = encode(
     EnvelopeSchema,
     write(BETA, "ACCEPT", accept, session, undefined, proof(BETA, "messages", "POST")),

@@ -147,7 +147,11 @@ describe("a holder proof", () => {
     await json(scene.platform.post(path, call("nekte.task.status", { task_id: "none" }), headers));
     const refused = await error(
       scene.platform.post(path, call("nekte.task.status", { task_id: "none" }), change(headers)),
+      401,
     );
-    expect(refused).toMatchObject({ code: -32052, data: { reason: "TOKEN_DENIED", metadata: { denial } } });
+    expect(refused).toMatchObject({
+      code: -32050,
+      data: { reason: "UNAUTHENTICATED", metadata: { denial } },
+    });
   });
 });

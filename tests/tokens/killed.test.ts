@@ -40,7 +40,7 @@ test("a proof that was used before the platform was killed is used", { timeout: 
   // Nobody can tell any more which of them was used.
   for (const dpop of [used, unused]) {
     const refused = await refusal(call(dpop));
-    expect(refused).toMatchObject({ reason: "TOKEN_DENIED", metadata: { denial: "replayed_proof" } });
+    expect(refused).toMatchObject({ reason: "UNAUTHENTICATED", metadata: { claim: "jti" } });
   }
   // It starts when a right clock's proofs can be told from those.
   await call(prove());

@@ -16,8 +16,6 @@ import { compileAgenta, type ValidateAgenta } from "./validate.ts";
 export { AGENTA_MESSAGES, type AgentaMessage, readDocument, schemaFile } from "./documents.ts";
 export { type AgentaFault, type AgentaValidation, compileAgenta, type ValidateAgenta } from "./validate.ts";
 
-const CHALLENGE = { "www-authenticate": "DPoP, Bearer" };
-
 /** Where receipts are listed, or followed as server-sent events. */
 const RECEIPTS = `${EXECUTIONS}/{id}/receipts`;
 
@@ -52,7 +50,7 @@ export function agentaRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
           const note = { path, request_id: call.requestId, code: body.error.code };
           if (status >= 500) deps.log.error({ ...note, err: thrown }, "agenta");
           else deps.log.info(note, "agenta");
-          sendJson(response, status, body, status === 401 ? CHALLENGE : {});
+          sendJson(response, status, body);
         }
       },
     };

@@ -32,7 +32,6 @@ import { SOCKET_PATH } from "./live.ts";
 /** The type of ASP's documents; plain JSON is taken too, and given to who asks for nothing else. */
 const ASP_JSON = "application/asp+json";
 const JSON_TYPES = new Set([ASP_JSON, "application/json"]);
-const CHALLENGE = { "www-authenticate": "DPoP, Bearer" };
 
 /** A request as the methods of this wire see it. */
 interface Asked {
@@ -204,7 +203,7 @@ export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
           const { status, body } = toAspError(thrown, call.requestId);
           if (status >= 500) deps.log.error({ err: thrown, path, request_id: call.requestId }, "asp");
           else deps.log.info({ path, request_id: call.requestId, reason: body.error.reason }, "asp");
-          answer(request, response, status, body, status === 401 ? CHALLENGE : {});
+          answer(request, response, status, body);
         }
       },
     }),

@@ -19,8 +19,6 @@ import { toSse } from "./events.ts";
 import { type Answer, type Asked, CapMethods, wholeNumber } from "./methods.ts";
 import { AGENT_SCHEMA, compileManifests } from "./validate.ts";
 
-const CHALLENGE = { "www-authenticate": "DPoP, Bearer" };
-
 const INBOX = "/cap/inbox/{id}";
 const TASK = "/cap/tasks/{id}";
 const CODES = "/cap/error-codes";
@@ -86,7 +84,6 @@ export function capRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
           if (status >= 500) deps.log.error({ err: thrown, path, request_id: call.requestId }, "cap");
           else deps.log.info({ path, request_id: call.requestId, reason: body.reason }, "cap");
           sendJson(response, status, body, {
-            ...(status === 401 && CHALLENGE),
             ...closing(response, thrown),
           });
         }

@@ -63,22 +63,26 @@ export function checkProof(
 ): Proven {
   const [head = "", payload = "", tail = "", ...more] = jwt.length > MAX_PROOF_CHARS ? [] : jwt.split(".");
   const [header, claims] = [partOf(head), partOf(payload)];
-  if (header === undefined || claims === undefined || more.length > 0) throw bad("it is no JWT");
+  if (header === undefined || claims === undefined || more.length > 0) throw bad("it is no JWT", "form");
   const key = keyOf(header);
-  if (!isKeyOf(engine, key, sender)) throw bad("jwk is not the sender's key");
+  if (!isKeyOf(engine, key, sender)) throw bad("jwk is not the sender's key", "jwk");
   const { htm, htu, iat, jti } = claims;
   if (!targets.some((target) => target.htm === htm && target.htu === htu)) {
-    throw bad("htm and htu name another call");
+    const isMethod = targets.some((target) => target.htm === htm);
+    throw bad(
+      `htm and htu name another call than ${targets.map((target) => `${target.htm} ${target.htu}`).join(" or ")}`,
+      isMethod ? "htu" : "htm",
+    );
   }
-  if (typeof jti !== "string" || !JTI.test(jti)) throw bad("jti is not 8 to 128 printable characters");
-  if (typeof iat !== "number" || !Number.isSafeInteger(iat)) throw bad("iat is no time");
+  if (typeof jti !== "string" || !JTI.test(jti)) throw bad("jti is not 8 to 128 printable characters", "jti");
+  if (typeof iat !== "number" || !Number.isSafeInteger(iat)) throw bad("iat is no time", "iat");
   const signature = decodeBase64Url(tail);
   const signed = utf8.encode(`${head}.${payload}`);
   if (signature === undefined || !isSigned(engine, key, signature, signed, verifyEs256)) {
-    throw bad("it is not signed by its key");
+    throw bad("it is not signed by its key", "signature");
   }
   if (Math.abs(nowMs - iat * 1000) > MAX_CLOCK_SKEW_MS) {
-    throw new Refused("stale_proof", `iat is more than ${MAX_CLOCK_SKEW_MS} ms from now`);
+    throw new Refused("stale_proof", `iat is more than ${MAX_CLOCK_SKEW_MS} ms from now`, "iat");
   }
   return { id: `${key.x}.${jti}`, expireMs: iat * 1000 + MAX_CLOCK_SKEW_MS };
 }
@@ -123,17 +127,18 @@ export function isEs256(jwt: string): boolean {
 
 function keyOf(header: Record<string, unknown>): ProofKey {
   const { typ, alg, jwk, crit } = header;
-  if (typ !== "dpop+jwt" || crit !== undefined) throw bad("it is of another type");
-  if (!isObject(jwk) || Object.hasOwn(jwk, "d")) throw bad("jwk is no public key");
+  if (typ !== "dpop+jwt" || crit !== undefined) throw bad("it is of another type", "header");
+  if (!isObject(jwk) || Object.hasOwn(jwk, "d")) throw bad("jwk is no public key", "jwk");
   const { kty, crv, x, y } = jwk;
-  if (typeof x !== "string" || !COORDINATE.test(x)) throw bad("jwk is no public key");
-  if (alg === "EdDSA" && kty === "OKP" && crv === "Ed25519") {
-    return { alg, x };
+  if (typeof x !== "string" || !COORDINATE.test(x)) throw bad("jwk is no public key", "jwk");
+  // RFC 9864 names the algorithm by its curve.
+  if ((alg === "EdDSA" || alg === "Ed25519") && kty === "OKP" && crv === "Ed25519") {
+    return { alg: "EdDSA", x };
   }
   if (alg === "ES256" && kty === "EC" && crv === "P-256" && typeof y === "string" && COORDINATE.test(y)) {
     return { alg, x, y };
   }
-  throw bad("alg is neither EdDSA nor ES256, or jwk is not of its kind");
+  throw bad("alg is none of EdDSA, Ed25519 and ES256, or jwk is not of its kind", "header");
 }
 
 function isSigned(
@@ -159,6 +164,7 @@ function partOf(text: string): Record<string, unknown> | undefined {
   }
 }
 
-function bad(detail: string): Refused {
-  return new Refused("bad_proof", detail);
+/** @param claim the member at fault */
+function bad(detail: string, claim: string): Refused {
+  return new Refused("bad_proof", detail, claim);
 }

@@ -96,16 +96,18 @@ export interface Refusal extends RefusalKind {
   readonly code: RefusalCode;
   /** For people; it repeats nothing but ids. */
   readonly detail: string;
+  /** The member of a proof of possession that is at fault, e.g. `htu`; absent for every other refusal. */
+  readonly claim?: string;
 }
 
 /** Thrown within this package only: what the package gives out are results. */
 export class Refused extends Error {
   readonly refusal: Refusal;
 
-  constructor(code: RefusalCode, detail: string) {
+  constructor(code: RefusalCode, detail: string, claim?: string) {
     super(detail);
     this.name = "Refused";
-    this.refusal = { code, detail, ...REFUSALS[code] };
+    this.refusal = { code, detail, ...REFUSALS[code], ...(claim !== undefined && { claim }) };
   }
 }
 

@@ -120,6 +120,27 @@ describe.each([nativeEngine, portableEngine])("holder proof, by $name", (one) =>
     expect(checkProof(one, proof, expected)).toMatchObject({ ok: false, denial: { type } });
   });
 
+  test.each<[string, object, object]>([
+    ["the curve's own algorithm (RFC 9864)", { alg: "Ed25519" }, {}],
+    ["a key with kid, use and alg", {}, { kid: "k1", use: "sig", alg: "EdDSA" }],
+    ["a key of RFC 9864's algorithm", { alg: "Ed25519" }, { alg: "Ed25519" }],
+    ["a key as Web Cryptography exports it", {}, { key_ops: ["verify"], ext: true }],
+  ])("takes %s", (_, head, key) => {
+    const proof = jws({ ...header, ...head, jwk: { ...header.jwk, ...key } }, payload);
+    expect(checkProof(one, proof, expected)).toMatchObject({ ok: true, proof: { principal: id(alice) } });
+  });
+
+  test.each([
+    ["a key for encryption", { use: "enc" }],
+    ["a key of another algorithm", { alg: "ES256" }],
+    ["a key that signs", { key_ops: ["sign"] }],
+    ["a kid that is no text", { kid: 7 }],
+    ["a member of another kind of key", { k: "AA" }],
+  ])("refuses %s", (_, key) => {
+    const proof = jws({ ...header, jwk: { ...header.jwk, ...key } }, payload);
+    expect(checkProof(one, proof, expected)).toMatchObject({ denial: { detail: "header" } });
+  });
+
   test.each<[string, Partial<ProofExpectation>]>([
     ["NaN as now", { now: Number.NaN }],
     ["an infinite window", { windowMs: Number.POSITIVE_INFINITY }],

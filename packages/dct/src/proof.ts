@@ -83,7 +83,8 @@ const thumbprints = new Memo<string>(1024);
 const MAX_REMEMBERED_HEADER = 256;
 
 /**
- * A holder proof in the form of RFC 9449 (DPoP): a JWS of type dpop+jwt, alg EdDSA (RFC 8037), with the claims htm,
+ * A holder proof in the form of RFC 9449 (DPoP): a JWS of type dpop+jwt, alg EdDSA (RFC 8037; checkProof takes RFC 9864's
+ * Ed25519 as well), with the claims htm,
  * htu, iat, jti, with a token ath, with arguments `ard`. The type keeps it apart from everything else that the same
  * key signs. Throws CanonicalError for arguments that are not JSON.
  */
@@ -173,13 +174,32 @@ export function checkProof(
   return { ok: true, proof: isOpening ? { ...accepted, epk: payload.epk as string } : accepted };
 }
 
-/** The principal of a header that has exactly typ, alg and a public Ed25519 jwk; a private key in it is refused too. */
+/** The names of the algorithm: RFC 8037's, and RFC 9864's for the one curve. */
+const ALGORITHMS: readonly unknown[] = ["EdDSA", "Ed25519"];
+
+/** Members of a public key beside the three that name it, each with what it may say (RFC 7517 4, Web Cryptography 15). */
+const KEY_MEMBERS: Readonly<Record<string, (value: unknown) => boolean>> = {
+  kid: (value) => typeof value === "string",
+  use: (value) => value === "sig",
+  alg: (value) => ALGORITHMS.includes(value),
+  key_ops: (value) => Array.isArray(value) && value.every((one) => one === "verify"),
+  ext: (value) => typeof value === "boolean",
+};
+
+/**
+ * The principal of a header that has exactly typ, alg and a public Ed25519 jwk. The key may have what says more of a
+ * public key; whatever else it has, as a private key's `d`, is refused.
+ */
 function readHeader(header: Record<string, unknown>): string | undefined {
   const { typ, alg, jwk } = header;
-  if (!hasExactly(header, ["alg", "jwk", "typ"]) || typ !== "dpop+jwt" || alg !== "EdDSA") return undefined;
-  if (!isObject(jwk) || !hasExactly(jwk, ["crv", "kty", "x"])) return undefined;
-  if (jwk.kty !== "OKP" || jwk.crv !== "Ed25519") return undefined;
-  return parsePrincipal(jwk.x) === undefined ? undefined : (jwk.x as string);
+  if (!hasExactly(header, ["alg", "jwk", "typ"]) || typ !== "dpop+jwt") return undefined;
+  if (!ALGORITHMS.includes(alg) || !isObject(jwk)) return undefined;
+  const { kty, crv, x, ...more } = jwk;
+  if (kty !== "OKP" || crv !== "Ed25519") return undefined;
+  const isPublic = Object.entries(more).every(
+    ([name, value]) => Object.hasOwn(KEY_MEMBERS, name) && KEY_MEMBERS[name]?.(value) === true,
+  );
+  return isPublic && parsePrincipal(x) !== undefined ? (x as string) : undefined;
 }
 
 function wrongClaim(

@@ -44,7 +44,8 @@ export interface Authority {
   /**
    * Says who calls, for calls that need no right of a token.
    *
-   * @throws DeputeError UNAUTHENTICATED, TOKEN_DENIED (the holder proof does not count), DEPENDENCY_UNAVAILABLE
+   * @throws DeputeError UNAUTHENTICATED (also for a proof without a token that does not count), TOKEN_DENIED (the proof
+   *   beside a token does not count), DEPENDENCY_UNAVAILABLE
    */
   identify(context: HandlerContext): Promise<Identity>;
   /**
@@ -73,7 +74,7 @@ export function createAuthority(transport: Transport, clock: Clock): Authority {
       ownOptions(context, clock),
     );
     if (result.case === "principal") return { principal: result.value, local: false };
-    throw tokenDenied(result.value);
+    throw callerDenied(caller, result.value);
   }
 
   return {
@@ -105,6 +106,53 @@ export function tokenDenied(denial: DenialReason | undefined): DeputeError {
   const metadata: Record<string, string> = { denial: type };
   if (detail !== "") metadata.detail = detail;
   return new DeputeError(ErrorReason.TOKEN_DENIED, message, { metadata });
+}
+
+/**
+ * The refusal of who calls: its proof does not count. Beside a token the token is denied; a proof alone says who calls, so
+ * that the caller is not known (RFC 9449 7.1). The message names the member at fault.
+ */
+export function callerDenied(
+  { token, htm, htu }: Pick<Caller, "token" | "htm" | "htu">,
+  denial: DenialReason | undefined,
+): DeputeError {
+  const type = denial?.type ?? DenialType.INTERNAL_CONTEXT;
+  if (token !== undefined || type === DenialType.INTERNAL_CONTEXT) return tokenDenied(denial);
+  const { detail = "" } = denial ?? {};
+  const claim = type === DenialType.REPLAYED_PROOF ? "jti" : detail;
+  const fault = type === DenialType.REPLAYED_PROOF ? "replayed" : detail;
+  const [what, expected] = proofFault(fault, htm, htu);
+  const message = `the holder proof does not count: ${what}; send a new proof for this call`;
+  return new DeputeError(ErrorReason.UNAUTHENTICATED, message, {
+    metadata: {
+      denial: denialWord(type),
+      ...(detail !== "" && { detail }),
+      ...(claim !== "" && { claim }),
+      ...(expected !== undefined && { expected }),
+    },
+  });
+}
+
+/** What is wrong with a proof, and what the claim at fault has to be. */
+function proofFault(fault: string, htm: string, htu: string): [what: string, expected?: string] {
+  switch (fault) {
+    case "htm":
+      return [`htm is not ${htm}`, htm];
+    case "htu":
+      return [`htu is not ${htu}`, htu];
+    case "iat":
+      return ["iat is no time in seconds, too old, or ahead of the platform's clock"];
+    case "jti":
+      return ["jti is not 8 to 128 printable characters"];
+    case "replayed":
+      return ["jti was used before, or may have been before a restart"];
+    case "ath":
+      return ["ath names a token, and the call brings none"];
+    case "":
+      return ["there is none"];
+    default:
+      return [`${fault} is at fault`];
+  }
 }
 
 /** A denial's type as DelegateOS writes it: `capability_not_granted`. */

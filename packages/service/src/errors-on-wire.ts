@@ -12,6 +12,7 @@ import {
   reasonNamed,
   statusOf,
 } from "@depute/core";
+import { CHALLENGE } from "./challenge.ts";
 import { type FittedError, fitError } from "./fit-error.ts";
 import type { ErrorNote } from "./service-manners.ts";
 
@@ -19,7 +20,9 @@ import type { ErrorNote } from "./service-manners.ts";
 export function toWire(error: DeputeError): ConnectError {
   const code = statusOf(error.reason) as number as Code;
   const fitted = fitError(error);
-  return new ConnectError(fitted.message, code, undefined, detailsOf(error.reason, fitted) as never, error);
+  // Connect answers UNAUTHENTICATED with HTTP's 401, which names the ways to authenticate.
+  const headers = code === Code.Unauthenticated ? CHALLENGE : undefined;
+  return new ConnectError(fitted.message, code, headers, detailsOf(error.reason, fitted) as never, error);
 }
 
 /** The same within a message: for calls that do several things, of which some may be refused. */

@@ -3,6 +3,7 @@ import { Code, type ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { DeputeError, ErrorReason } from "@depute/core";
+import { CHALLENGE } from "./challenge.ts";
 import { toConnectError, toWire } from "./errors-on-wire.ts";
 import type { HttpRequest, HttpResponse } from "./http-routes.ts";
 
@@ -24,7 +25,8 @@ export function sendText(
   headers: Record<string, string>,
 ): void {
   const bytes = Buffer.from(text);
-  writeHead(response, status, { "content-length": String(bytes.length), ...headers });
+  const challenge = status === 401 ? CHALLENGE : {};
+  writeHead(response, status, { "content-length": String(bytes.length), ...challenge, ...headers });
   response.end(bytes);
 }
 

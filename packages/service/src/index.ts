@@ -5,6 +5,7 @@ export {
   type Authorised,
   type Authority,
   type Binding,
+  callerDenied,
   createAuthority,
   denialWord,
   type Identity,
@@ -14,6 +15,7 @@ export {
 } from "./authority.ts";
 export { BOUNDS_OPERATORS, BoundsOperators } from "./bounds-operators.ts";
 export { type Caller, callerOf, HOP, LOCAL_PRINCIPAL } from "./caller.ts";
+export { CHALLENGE } from "./challenge.ts";
 export { type CommonSettings, commonSettings, portOf, urlOf } from "./common-settings.ts";
 export { type Credentials, parseCredentials, readCredentials } from "./credentials.ts";
 export { createDirectTransport, type DirectTransportOptions } from "./direct-transport.ts";

@@ -4,7 +4,7 @@ import { isEs256, judgeProof, type ProofHolder, type ProofRules } from "@depute/
 import { DenialReasonSchema, DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { SessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import { nativeEngine } from "@depute/dct/native";
-import { type Authority, callerOf, type Identity, tokenDenied } from "@depute/service";
+import { type Authority, callerDenied, callerOf, type Identity } from "@depute/service";
 import type { SessionEngine } from "./engine.ts";
 import { verifyEs256 } from "./es256.ts";
 
@@ -40,13 +40,22 @@ export class Callers {
       return this.#authority.identify(context);
     }
     const rules: ProofRules = { targets: [{ htm, htu }], verifyEs256 };
+    let [type, detail]: [DenialType, string] = [DenialType.INVALID_PROOF, "jwk"];
     for (const candidate of await candidates()) {
       const judged = judgeProof(nativeEngine, proof, candidate, rules, this.#engine.clock.now());
-      if (!judged.ok) continue;
-      if (!(await this.#engine.useProof(judged.proven))) break;
-      return { principal: candidate.principal, local: false };
+      if (!judged.ok) {
+        // Of several the candidate whose key it is says more than the others.
+        const { claim = "" } = judged.refusal;
+        if (claim !== "" && claim !== "jwk") detail = claim;
+        continue;
+      }
+      if (await this.#engine.useProof(judged.proven)) {
+        return { principal: candidate.principal, local: false };
+      }
+      [type, detail] = [DenialType.REPLAYED_PROOF, ""];
+      break;
     }
-    throw tokenDenied(create(DenialReasonSchema, { type: DenialType.INVALID_PROOF }));
+    throw callerDenied(caller, create(DenialReasonSchema, { type, detail }));
   }
 
   /**

@@ -108,7 +108,7 @@ describe("RevokeKey (R12)", () => {
     await call();
     await revoke(own(bob));
     expect(await refusal(call())).toMatchObject({
-      reason: "TOKEN_DENIED",
+      reason: "UNAUTHENTICATED",
       metadata: { denial: "invalid_proof", detail: "key revoked" },
     });
   });

@@ -79,11 +79,15 @@ describe("VerifyProof", () => {
     const options = as(platform, alice, call);
     await platform.tokens.getIssuer({}, options);
     const replayed = await refusal(platform.tokens.getIssuer({}, options));
-    expect(replayed).toMatchObject({ reason: "TOKEN_DENIED", metadata: { denial: "replayed_proof" } });
+    expect(replayed).toMatchObject({
+      reason: "UNAUTHENTICATED",
+      metadata: { denial: "replayed_proof", claim: "jti" },
+    });
     const elsewhere = await refusal(
       platform.tokens.getIssuer({}, as(platform, alice, "TokenService/MintToken")),
     );
-    expect(elsewhere).toMatchObject({ reason: "TOKEN_DENIED", metadata: { denial: "invalid_proof" } });
+    const expected = "https://depute.example/depute.tokens.v1.TokenService/GetIssuer";
+    expect(elsewhere).toMatchObject({ reason: "UNAUTHENTICATED", metadata: { claim: "htu", expected } });
     const stranger = refusal(
       platform.tokens.mintToken(
         { requestId: newRequest(), delegatee: id(bob), capabilities: [READ], contractId: CONTRACT },
