@@ -66,11 +66,11 @@ export async function answerContext(
  */
 export async function draftedContext(
   { contexts }: Contexts,
-  { context }: DelegateRequest,
+  { context, task }: DelegateRequest,
   call: WireCall,
 ): Promise<Pick<MessageInitShape<typeof TaskDraftSchema>, "contextIds" | "contexts" | "inputFromContext">> {
   if (context === undefined) return {};
-  checkScope(context);
+  if (task?.cap === undefined) checkScope(context);
   if (context.compression === "reference") {
     return { contextIds: [await referenceOf({ contexts }, context, call)], inputFromContext: true };
   }
@@ -115,7 +115,7 @@ function checkScope(context: ContextEnvelope): void {
   if (context.scope === undefined) return;
   throw new DeputeError(
     ErrorReason.CONTEXT_PERMISSION_DENIED,
-    "the context is for certain capabilities only, and work that is described in words is none of them",
+    "the context is for certain capabilities only, and work in words is none of them: name the capability in task.cap",
     {
       metadata: { capability: "" },
       violations: [{ field: "/context/scope", description: "does not hold the work" }],

@@ -45,7 +45,8 @@ Afterwards
   nekte.verify {"task_id": "mine-1", "result_hash": "...", "verification_type": "deterministic"}
 Your task id is unique for you and the addressed agent: the same id at another agent is another task.
 result_hash is the SHA-256 of the result's canonical JSON (RFC 8785) in hexadecimal, with or without sha256:, whole or its
-first 12 digits and more. "checks": ["hash", "sample", "source"] shows the hash, an input with its output, and who did it.
+first 12 digits and more. "checks": ["hash", "sample", "source"] shows the hash, an input with its output, and who did it;
+"attestation" brings what the worker signed of its result.
 
 Sharing contexts
   nekte.context {"envelope": {"data": {...}, "permissions": {...}, "ttl_s": 3600, "scope": ["sentiment"]}}
@@ -53,8 +54,9 @@ Sharing contexts
   nekte.context {"action": "revoke", "envelope": {"id": "..."}}
 Sharing answers the id. At /nekte/{agent} that agent may read the context; at /nekte only those to whom it is sent with a
 task. To send it, delegate with "compression": "reference" and the id in the task's context; its data is not sent again. With
-a holder proof, which counts for one call, that is the id that was answered to an envelope without one. A context with a scope is for work of these capabilities, and a delegation in words is none, so it
-cannot carry one; who requests it names in its own scope the capability that it is for.
+a holder proof, which counts for one call, that is the id that was answered to an envelope without one. A context with a scope is for work of these capabilities: a delegation that carries one names its
+capability, "task": {"cap": "sentiment", ...}, whose input is the context's data; a request names it in its own scope.
+"derived_from": ["..."] in an envelope names the contexts that its data was made of. Each of them has to allow derive.
 `;
 
 const BUDGET = `Budgets

@@ -150,7 +150,7 @@ export class NekteMethods {
   }
 
   /**
-   * nekte.delegate (NEKTE 3): free work for an agent. The stream that comes back has begun; what goes wrong from then on
+   * nekte.delegate (NEKTE 3): work for an agent, free or a capability. The stream that comes back has begun; what goes wrong from then on
    * is an event. Whoever stops reading does not stop the task.
    *
    * @param after the last sequence that the caller has seen
@@ -164,8 +164,9 @@ export class NekteMethods {
   ): Promise<AsyncGenerator<Told, void, undefined>> {
     const { task } = request;
     if (task === undefined) throw new Error("a valid request has a task");
-    const delegate = agentId || this.#context.defaultAgent;
-    if (delegate === "") throw noAgent();
+    // A capability names its agent itself.
+    const delegate = agentId || (task.cap === undefined ? this.#context.defaultAgent : "");
+    if (delegate === "" && task.cap === undefined) throw noAgent();
     const { first, events } = await this.#begin(delegate, request, call).catch(async (thrown: unknown) => {
       const known = after > 0n ? await this.#knownTask(delegate, request, thrown, call) : undefined;
       if (known === undefined) throw thrown;
@@ -180,11 +181,22 @@ export class NekteMethods {
   async #begin(agentId: string, request: DelegateRequest, call: WireCall): Promise<Begun> {
     const { clients } = this.#context;
     const { task } = request;
-    const { id: externalId = "", desc: description = "", timeoutMs = 0, budget } = task ?? {};
+    const {
+      id: externalId = "",
+      desc: description = "",
+      timeoutMs = 0,
+      budget,
+      cap,
+      h,
+      contractId,
+    } = task ?? {};
     const draft = {
       externalId,
       agentId,
+      capabilityId: cap ?? "",
+      capabilityHash: h ?? "",
       description,
+      contractId: contractId ?? "",
       limits: { total: durationFromMs(timeoutMs) },
       ...(budget === undefined ? {} : { budget }),
       ...(await draftedContext(clients, request, call)),
@@ -195,7 +207,11 @@ export class NekteMethods {
           "draft.input": "/context/data",
           "draft.context_ids": "/context",
           "draft.contexts[0]": "/context",
+          envelope: "/context",
           "draft.external_id": "/task/id",
+          "draft.capability_id": "/task/cap",
+          "draft.capability_hash": "/task/h",
+          "draft.contract_id": "/task/contract_id",
           "draft.description": "/task/desc",
           "draft.limits.total": "/task/timeout_ms",
         });
@@ -215,7 +231,11 @@ export class NekteMethods {
     const asked = this.#context.clients.tasks.getTask({ name, agentId }, call.asCaller);
     // What was refused first is what the caller is told.
     const known = (await asked.catch(() => undefined))?.task;
-    const isSame = known?.agentId === agentId && known.capabilityId === "" && known.description === task.desc;
+    const isSame =
+      known !== undefined &&
+      (agentId === "" || known.agentId === agentId) &&
+      known.capabilityId === (task.cap?.split("/").at(-1) ?? "") &&
+      known.description === task.desc;
     return isSame ? known.id : undefined;
   }
 

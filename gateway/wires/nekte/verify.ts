@@ -1,4 +1,5 @@
 import { create, type JsonValue } from "@bufbuild/protobuf";
+import { AttestationSchema } from "@depute/contracts/delegateos/v0/attestation_pb";
 import { type Task, type TaskOutput, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import {
   type TokenBudget,
@@ -9,6 +10,7 @@ import {
   VerifySourceSchema,
 } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DEFAULT_RESULT_BUDGET, DeputeError, ErrorReason, estimateTokens } from "@depute/core";
+import { encode } from "@depute/wire";
 import type { Clients } from "../../src/clients.ts";
 import { renameFields, WireFault } from "../../src/fault.ts";
 import type { WireCall } from "../../src/wire-call.ts";
@@ -26,11 +28,12 @@ export interface Verified {
  * nekte.verify (NEKTE 8): checks the result of a task that the caller knows by its own id. Only a hash that the caller
  * brings can pass or fail; the other checks show what there is to judge by.
  *
- * @throws DeputeError TASK_NOT_FOUND, TASK_STATE_CONFLICT when there is no result, BUDGET_EXCEEDED, INVALID_REQUEST;
+ * @throws DeputeError TASK_NOT_FOUND, TASK_STATE_CONFLICT when there is no result, BUDGET_EXCEEDED, INVALID_REQUEST,
+ * ATTESTATION_NOT_FOUND;
  * WireFault VERIFICATION_FAILED
  */
 export async function verify(
-  { tasks, results }: Pick<Clients, "tasks" | "results">,
+  { tasks, results, attestations }: Pick<Clients, "tasks" | "results" | "attestations">,
   agentId: string,
   { taskId, checks: asked, budget, resultHash, verificationType }: VerifyRequest,
   call: WireCall,
@@ -50,6 +53,8 @@ export async function verify(
   }
   if (checks.includes("sample")) result.sample = sampleOf(task, budget);
   if (checks.includes("source")) result.source = sourceOf(task);
+  if (checks.includes("attestation"))
+    result.attestation = await attestationOf(attestations, task, taskId, call);
   return { checks, result };
 }
 
@@ -115,6 +120,29 @@ function sourceOf({ agentId, progress }: Task) {
     model: agentId,
     ...(progress === undefined ? {} : { processed: progress.processed }),
   });
+}
+
+/**
+ * The signed attestation that the worker gave with its result, as its document. (DelegateOS 7)
+ *
+ * @throws DeputeError ATTESTATION_NOT_FOUND when it gave none
+ */
+async function attestationOf(
+  attestations: Clients["attestations"],
+  { attestationId }: Task,
+  taskId: string,
+  call: WireCall,
+): Promise<Uint8Array<ArrayBuffer>> {
+  if (attestationId === "") {
+    throw new DeputeError(
+      ErrorReason.ATTESTATION_NOT_FOUND,
+      "the worker gave no attestation with the result: ask for hash, sample or source",
+      { metadata: { attestation: "", task: taskId } },
+    );
+  }
+  const { attestation } = await attestations.getAttestation({ id: attestationId }, call.aside);
+  if (attestation === undefined) throw new Error("an attestation was found and not told of");
+  return toBytes(encode(AttestationSchema, attestation));
 }
 
 function failed(taskId: string, hash: string): WireFault {

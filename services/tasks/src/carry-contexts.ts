@@ -6,7 +6,7 @@ import { ContextEnvelopeSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
 import type { ContextMemory } from "./context-memory.ts";
-import { dataOf, lookUp } from "./contexts.ts";
+import { dataOf, lookUp, sourcesOf } from "./contexts.ts";
 import { checkEnvelope, contextIdTaken, keepContexts, newContext, orGivesWay } from "./new-context.ts";
 import {
   type ContextRecord,
@@ -105,8 +105,15 @@ export async function packContexts(
     const request = create(ShareContextRequestSchema, { envelope });
     const record = newContext(request, to.delegator, [to.reader], nowMs);
     const there = await sharedBefore(tx, memory, record, nowMs);
-    (there === undefined ? own : shared).push(there ?? record);
-    all.push(there ?? record);
+    if (there === undefined) {
+      const maker = { principal: to.delegator, viewer };
+      const made = { ...record, derivedFrom: await sourcesOf(tx, memory, record, maker, nowMs) };
+      own.push(made);
+      all.push(made);
+    } else {
+      shared.push(there);
+      all.push(there);
+    }
   }
   for (const record of shared) requireForward(viewer, record, to.capabilityId, nowMs);
   for (const record of own) requireScope(record, to.capabilityId);

@@ -5,7 +5,7 @@ import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { toTimestamp } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
 import type { ContextMemory } from "./context-memory.ts";
-import { type ContextRecord, endOf, mayRead } from "./rules/context.ts";
+import { type ContextRecord, contextNotFound, endOf, mayRead, requireDerivation } from "./rules/context.ts";
 import type { Viewer } from "./rules/visibility.ts";
 import {
   findContext,
@@ -30,6 +30,29 @@ export async function lookUp(
 ): Promise<ContextRecord | undefined> {
   if (name.case === "externalId") return findContext(tx, memory, owner, name.value);
   return readContext(tx, memory, name.value ?? "");
+}
+
+/**
+ * The contexts that data is made of, as its maker names them: by id, or by its own id for one that it shared.
+ *
+ * @throws DeputeError CONTEXT_NOT_FOUND, CONTEXT_EXPIRED, CONTEXT_PERMISSION_DENIED, INVALID_REQUEST
+ */
+export async function sourcesOf(
+  tx: ReadTx,
+  memory: ContextMemory,
+  record: ContextRecord,
+  maker: { readonly principal: string; readonly viewer: Viewer },
+  nowMs: number,
+): Promise<string[]> {
+  const ids: string[] = [];
+  for (const name of record.derivedFrom) {
+    const source =
+      (await readContext(tx, memory, name)) ?? (await findContext(tx, memory, maker.principal, name));
+    if (source === undefined) throw contextNotFound(name);
+    requireDerivation(maker.viewer, source, record.envelope, record.expireMs, nowMs);
+    ids.push(source.id);
+  }
+  return ids;
 }
 
 /**

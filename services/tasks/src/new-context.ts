@@ -51,9 +51,10 @@ export function newContext(
     // An owner's contexts are told apart by their requests, so one without a request of its own gets a name that no other has.
     requestId: request.requestId || id,
     digest: messageDigest(ShareContextRequestSchema, { ...request, requestId: "" }),
-    envelope,
+    // Readers are not told what their owners made it of.
+    envelope: { ...envelope, derivedFrom: [] },
     readers,
-    derivedFrom: request.derivedFrom,
+    derivedFrom: [...new Set([...request.derivedFrom, ...envelope.derivedFrom])],
     createMs: nowMs,
     expireMs: nowMs + ttlMsOf(envelope),
     isRevoked: false,

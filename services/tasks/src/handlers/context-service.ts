@@ -7,7 +7,7 @@ import type {
 import { DeputeError, ErrorReason } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
 import type { ContextMemory } from "../context-memory.ts";
-import { type ContextName, lookUp, revokeWithDerived, shown } from "../contexts.ts";
+import { type ContextName, lookUp, revokeWithDerived, shown, sourcesOf } from "../contexts.ts";
 import { checkEnvelope, contextIdTaken, keepContexts, newContext, orGivesWay } from "../new-context.ts";
 import {
   type ContextRecord,
@@ -15,7 +15,6 @@ import {
   isOwner,
   mayRead,
   type Reader,
-  requireDerivation,
   requireLasting,
   requireReader,
   requireScope,
@@ -81,12 +80,10 @@ async function share(
   return engine.store.write(async (tx) => {
     const known = await findKnown(tx, memory, record, nowMs);
     if (known !== undefined) return known;
-    for (const id of request.derivedFrom) {
-      const source = await find(tx, memory, caller, { case: "id", value: id });
-      requireDerivation(caller, source, record.envelope, record.expireMs, nowMs);
-    }
-    await keepContexts(tx, memory, [record]);
-    return record;
+    const maker = { principal: caller.principal, viewer: caller };
+    const made = { ...record, derivedFrom: await sourcesOf(tx, memory, record, maker, nowMs) };
+    await keepContexts(tx, memory, [made]);
+    return made;
   });
 }
 

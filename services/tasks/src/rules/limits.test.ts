@@ -37,6 +37,16 @@ const at = (nowMs: number) => ({ nowMs, random: () => 0 });
 describe("the next deadline", () => {
   const all = limits({ total: 10_000, queue: 3000, attempt: 4000, heartbeat: 1000 });
 
+  test("of a task that waits for its first worker is the end of a context that it carries", () => {
+    const carried = { inputId: "c", expireMs: T0 + 2000 };
+    const { record } = newTask("t1", draftOf({ limits: all }), ADMISSION, T0, undefined, carried);
+    expect(nextDeadline(record)).toEqual({ limit: "context", atMs: T0 + 2000 });
+    const { task } = advanceByTime(record, at(T0 + 2000)).record;
+    expect([statusName(task.status), task.failure?.reason]).toEqual(["expired", "CONTEXT_EXPIRED"]);
+    // What a worker had once is looked at when another would get it.
+    expect(nextDeadline(accepted(record, T0 + 500))?.limit).toBe("heartbeat");
+  });
+
   test("of a waiting task is its queue limit, counted from when it began to wait", () => {
     expect(nextDeadline(pending({ limits: all }))).toEqual({ limit: "queue", atMs: T0 + 3000 });
     const requeued = advanceByTime(accepted(pending({ limits: all }), T0 + 500), at(T0 + 1500)).record;
