@@ -153,7 +153,7 @@ describe("an endpoint that does not behave", () => {
     }
   });
 
-  test("one that has the version by a longer hash is invoked without it; another version is not", async () => {
+  test("one that has the version by a longer hash is invoked by that one; another version is not", async () => {
     server = await serveHttp(agent);
     const agentId = await register(server.endpoint);
     const { clients } = scene.platform;
@@ -167,7 +167,7 @@ describe("an endpoint that does not behave", () => {
     server.intercept = (_, response, body) => {
       const { id, params } = JSON.parse(body);
       const error = { code: -32001, message: "VERSION_MISMATCH", data: { current_hash: theirs } };
-      if (params.h === undefined) return false;
+      if (params.h === theirs && theirs.startsWith(known?.h ?? "none")) return false;
       response.setHeader("content-type", "application/json");
       response.end(JSON.stringify({ jsonrpc: "2.0", id, error }));
       return true;
