@@ -130,12 +130,13 @@ function assertInTime({ constraints }: TaskContract, clock: Clock): void {
   throw new TurnedDown("deadline_exceeded", "the contract's deadline has passed");
 }
 
-/** The living agent of a key; the first by its id where it has several. */
+/** The living agent of a key: one that has sent heartbeats before one that has sent none, and the first by its id of several. */
 async function delegatee({ agents }: Clients, principal: string, call: WireCall): Promise<Agent> {
-  const living = { status: AgentStatus.ACTIVE, health: AgentHealth.ALIVE };
-  const found = await agents.listAgents({ ...living, principal, pageSize: 1 }, call.aside);
-  const [agent] = found.agents;
-  if (agent !== undefined) return agent;
+  for (const health of [AgentHealth.ALIVE, AgentHealth.UNKNOWN]) {
+    const asked = { status: AgentStatus.ACTIVE, health, principal, pageSize: 1 };
+    const [agent] = (await agents.listAgents(asked, call.aside)).agents;
+    if (agent !== undefined) return agent;
+  }
   throw new TurnedDown("agent_not_found", "no living agent has the key that the token was handed to");
 }
 

@@ -44,8 +44,9 @@ describe("RegisterAgent", () => {
     };
     const { agent } = await register({ ...said, status: AgentStatus.REMOVED, capabilityIds: ["x"] }, ALICE);
     expect(agent).toMatchObject({ ...said, principal: ALICE, capabilityIds: [] });
-    expect(agent).toMatchObject({ status: AgentStatus.ACTIVE, health: AgentHealth.ALIVE });
-    for (const name of ["createTime", "updateTime", "heartbeatTime"] as const) {
+    expect(agent).toMatchObject({ status: AgentStatus.ACTIVE, health: AgentHealth.UNKNOWN });
+    expect(agent?.heartbeatTime).toBeUndefined();
+    for (const name of ["createTime", "updateTime"] as const) {
       expect(fromTimestamp(agent?.[name] as never)).toBe(START);
     }
     expect(fromTimestamp(agent?.leaseExpireTime as never)).toBe(START + 10_000);
@@ -156,7 +157,7 @@ describe("a lease", () => {
     await register({ id: "a", leaseMs: 1_000n }, ALICE);
     const health = async () => (await platform.agents.getAgent({ id: "a" })).agent?.health;
     platform.clock.advance(999);
-    expect(await health()).toBe(AgentHealth.ALIVE);
+    expect(await health()).toBe(AgentHealth.UNKNOWN);
     platform.clock.advance(1);
     expect(await health()).toBe(AgentHealth.LOST);
     const { agent } = await platform.agents.heartbeatAgent({ id: "a" }, as(ALICE));
@@ -170,7 +171,7 @@ describe("a lease", () => {
     await register({ id: "a" }, ALICE);
     platform.clock.advance(10 * 365 * 86_400_000);
     const { agent } = await platform.agents.getAgent({ id: "a" });
-    expect(agent).toMatchObject({ health: AgentHealth.ALIVE });
+    expect(agent).toMatchObject({ health: AgentHealth.UNKNOWN });
     expect(agent?.leaseExpireTime).toBeUndefined();
   });
 
@@ -233,12 +234,14 @@ describe("ListAgents", () => {
       else await call;
     }
     platform.clock.advance(2_000);
+    await platform.agents.heartbeatAgent({ id: "a" }, as(ALICE));
   });
 
   it.each<[string, Record<string, unknown>, string[]]>([
     ["active ones by default", {}, ["a", "b", "c", "d"]],
     ["removed ones", { status: AgentStatus.REMOVED }, ["e"]],
-    ["alive ones", { health: AgentHealth.ALIVE }, ["a", "d"]],
+    ["alive ones", { health: AgentHealth.ALIVE }, ["a"]],
+    ["ones that were never heard of", { health: AgentHealth.UNKNOWN }, ["d"]],
     ["lost ones", { health: AgentHealth.LOST }, ["b", "c"]],
     ["lost ones of an organization", { health: AgentHealth.LOST, organization: "acme" }, ["c"]],
     ["those of an organization", { organization: "acme" }, ["a", "c"]],

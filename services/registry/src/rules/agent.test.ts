@@ -4,7 +4,7 @@ import { fromTimestamp, toTimestamp } from "@depute/core";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { isLiving, present, register } from "./agent.ts";
-import { healthAt, leaseExpiry, NO_EXPIRY } from "./liveness.ts";
+import { healthAt, leaseExpiry, NO_EXPIRY, NO_HEARTBEAT } from "./liveness.ts";
 
 const agent = create(AgentSchema, { id: "a", description: "d", leaseMs: 1_000n });
 const at = (now: number) => ({ now, asOf: now });
@@ -28,7 +28,7 @@ describe("register", () => {
     const changed = create(AgentSchema, { id: "a", leaseMs: 0n });
     const stored = register(changed, known, 9_000);
     expect(stored).toMatchObject({ status: AgentStatus.ACTIVE, capabilityIds: ["x"], createTime: 1 });
-    expect(stored).toMatchObject({ updateTime: 9_000, heartbeatTime: 9_000, expireTime: NO_EXPIRY });
+    expect(stored).toMatchObject({ updateTime: 9_000, heartbeatTime: NO_HEARTBEAT, expireTime: NO_EXPIRY });
     expect(stored.record.description).toBe("");
   });
 });
@@ -61,14 +61,33 @@ describe("isLiving", () => {
   });
 });
 
+describe("an agent that has never sent a heartbeat", () => {
+  const stored = register(agent, undefined, 5_000);
+
+  it.each([
+    [5_999, AgentHealth.UNKNOWN],
+    [6_000, AgentHealth.LOST],
+  ])("has at %i the health %i", (now, health) => {
+    const presented = present(stored, at(now));
+    expect([presented.health, presented.heartbeatTime]).toEqual([health, undefined]);
+  });
+
+  it("is known to live once it has sent one, also after another registration", () => {
+    const beaten = { ...stored, heartbeatTime: 5_500 };
+    expect(present(beaten, at(5_999)).health).toBe(AgentHealth.ALIVE);
+    expect(present(register(agent, beaten, 9_000), at(9_000)).health).toBe(AgentHealth.ALIVE);
+  });
+});
+
 describe("a lease", () => {
   it("lasts for its length from the last heartbeat, to the millisecond", () => {
-    const times = fc.integer({ min: 0, max: 4e12 });
+    const times = fc.integer({ min: 1, max: 4e12 });
     const leases = fc.integer({ min: 1_000, max: 86_400_000 });
     fc.assert(
       fc.property(times, leases, fc.integer({ min: 0, max: 2e8 }), (beat, lease, later) => {
+        const stored = { expireTime: leaseExpiry(beat, lease), heartbeatTime: beat };
         const expected = later < lease ? AgentHealth.ALIVE : AgentHealth.LOST;
-        expect(healthAt(leaseExpiry(beat, lease), at(beat + later))).toBe(expected);
+        expect(healthAt(stored, at(beat + later))).toBe(expected);
       }),
     );
   });

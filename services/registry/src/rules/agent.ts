@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { type Agent, AgentSchema, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { toTimestamp } from "@depute/core";
 import { inherit } from "./instances.ts";
-import { healthAt, type LivenessView, leaseExpiry, NO_EXPIRY } from "./liveness.ts";
+import { healthAt, type LivenessView, leaseExpiry, NO_EXPIRY, NO_HEARTBEAT } from "./liveness.ts";
 
 /** An agent as the registry keeps it; times are epoch ms. */
 export interface StoredAgent {
@@ -18,6 +18,7 @@ export interface StoredAgent {
   readonly capabilityIds: readonly string[];
   readonly createTime: number;
   readonly updateTime: number;
+  /** Epoch ms; NO_HEARTBEAT for none. */
   readonly heartbeatTime: number;
   readonly expireTime: number;
 }
@@ -29,8 +30,8 @@ export interface VersionName {
 }
 
 /**
- * An agent registered at `now`: new, or in place of `known`, whose capabilities and time of creation it keeps. It is
- * active, whatever the known one was, and has been heard of now.
+ * An agent registered at `now`: new, or in place of `known`, whose capabilities, time of creation and last heartbeat it
+ * keeps. It is active, whatever the known one was, and its lease begins.
  *
  * @param base the record of the agent that it is an instance of
  */
@@ -52,7 +53,7 @@ export function register(
     capabilityIds: known?.capabilityIds ?? [],
     createTime: known?.createTime ?? now,
     updateTime: now,
-    heartbeatTime: now,
+    heartbeatTime: known?.heartbeatTime ?? NO_HEARTBEAT,
     expireTime: leaseExpiry(now, Number(agent.leaseMs)),
   };
 }
@@ -69,11 +70,11 @@ export function present(agent: StoredAgent, view: LivenessView): Agent {
   message.statusMessage = agent.statusMessage;
   message.revision = BigInt(agent.revision);
   message.digest = agent.digest;
-  message.health = healthAt(agent.expireTime, view);
+  message.health = healthAt(agent, view);
   message.capabilityIds = [...agent.capabilityIds];
   message.createTime = toTimestamp(agent.createTime);
   message.updateTime = toTimestamp(agent.updateTime);
-  message.heartbeatTime = toTimestamp(agent.heartbeatTime);
+  if (agent.heartbeatTime !== NO_HEARTBEAT) message.heartbeatTime = toTimestamp(agent.heartbeatTime);
   if (agent.expireTime !== NO_EXPIRY) message.leaseExpireTime = toTimestamp(agent.expireTime);
   return message;
 }

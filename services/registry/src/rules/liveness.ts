@@ -1,5 +1,8 @@
 import { AgentHealth } from "@depute/contracts/depute/registry/v1/agent_pb";
 
+/** The time of the last heartbeat of an agent that has sent none. */
+export const NO_HEARTBEAT = 0;
+
 /** The end of a lease that does not end. A time and not an absence, so that one comparison finds who lives. */
 export const NO_EXPIRY = Number.MAX_SAFE_INTEGER;
 
@@ -11,18 +14,25 @@ export interface LivenessView {
 }
 
 /**
- * When a lease runs out that was last extended at `heartbeatTime`.
+ * When a lease runs out that was last extended at `extendedTime`, by the registration or a heartbeat.
  *
- * @param heartbeatTime epoch ms
+ * @param extendedTime epoch ms
  * @param leaseMs milliseconds; 0 for an agent that asked for no lease
  * @returns epoch ms; {@link NO_EXPIRY} without a lease
  */
-export function leaseExpiry(heartbeatTime: number, leaseMs: number): number {
-  return leaseMs === 0 ? NO_EXPIRY : heartbeatTime + leaseMs;
+export function leaseExpiry(extendedTime: number, leaseMs: number): number {
+  return leaseMs === 0 ? NO_EXPIRY : extendedTime + leaseMs;
 }
 
-/** Whether an agent is alive; at the millisecond of the expiry it is lost, or suspect while the guard holds. */
-export function healthAt(expireTime: number, { now, asOf }: LivenessView): AgentHealth {
-  if (expireTime > now) return AgentHealth.ALIVE;
+/**
+ * What is known of an agent's life. At the millisecond of the expiry it is lost, or suspect while the guard holds.
+ *
+ * @param heartbeatTime epoch ms; {@link NO_HEARTBEAT} for none
+ */
+export function healthAt(
+  { expireTime, heartbeatTime }: { readonly expireTime: number; readonly heartbeatTime: number },
+  { now, asOf }: LivenessView,
+): AgentHealth {
+  if (expireTime > now) return heartbeatTime === NO_HEARTBEAT ? AgentHealth.UNKNOWN : AgentHealth.ALIVE;
   return expireTime > asOf ? AgentHealth.SUSPECT : AgentHealth.LOST;
 }

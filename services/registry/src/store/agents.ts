@@ -9,7 +9,7 @@ import {
 import type { ReadCache, ReadTx, SqlValue, WriteTx } from "@depute/store";
 import type { AgentIndex } from "../agent-index/agent-index.ts";
 import type { StoredAgent } from "../rules/agent.ts";
-import type { LivenessView } from "../rules/liveness.ts";
+import { type LivenessView, NO_HEARTBEAT } from "../rules/liveness.ts";
 import { baseOf } from "../rules/registration.ts";
 import { bindKey } from "./bound-keys.ts";
 import { indexAgent } from "./indexing.ts";
@@ -263,7 +263,10 @@ function agentConditions(filter: AgentFilter, view: LivenessView, viewer: Viewer
   };
   if (filter.organization !== "") where("a.organization = ?", filter.organization);
   if (filter.principal !== "") where("a.principal = ?", filter.principal);
-  if (filter.health === AgentHealth.ALIVE) where("l.expire_time > ?", view.now);
+  if (filter.health === AgentHealth.ALIVE)
+    where("l.expire_time > ? AND l.heartbeat_time <> ?", view.now, NO_HEARTBEAT);
+  if (filter.health === AgentHealth.UNKNOWN)
+    where("l.expire_time > ? AND l.heartbeat_time = ?", view.now, NO_HEARTBEAT);
   if (filter.health === AgentHealth.SUSPECT)
     where("l.expire_time > ? AND l.expire_time <= ?", view.asOf, view.now);
   if (filter.health === AgentHealth.LOST) where("l.expire_time <= ?", view.asOf);
@@ -279,7 +282,7 @@ function tablesFor(filter: AgentFilter): [tables: string, id: string] {
     return [`${tables} WHERE a.id = c.agent_id AND l.agent_id = c.agent_id`, "c.agent_id"];
   }
   const named = filter.organization !== "" || filter.principal !== "";
-  if (!named && filter.health !== AgentHealth.UNSPECIFIED && filter.health !== AgentHealth.ALIVE) {
+  if (!named && (filter.health === AgentHealth.SUSPECT || filter.health === AgentHealth.LOST)) {
     // The expression keeps SQLite from walking all leases in the order of their keys to save the sorting of a few.
     return ["leases l CROSS JOIN agents a WHERE a.id = l.agent_id", "(a.id || '')"];
   }

@@ -2,7 +2,7 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { AgentHealth, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { type CapabilityFull, CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
-import type { LivenessView } from "../rules/liveness.ts";
+import { type LivenessView, NO_HEARTBEAT } from "../rules/liveness.ts";
 import { categoryKey, searchText } from "../rules/match.ts";
 import type { ReadCapability } from "../rules/publication.ts";
 import { postgresText } from "./postgres-text-index.ts";
@@ -351,7 +351,10 @@ function offerConditions(
   else where("a.status <> ? AND c.agent_id = ?", AgentStatus.REMOVED, filter.agentId);
   switch (filter.health) {
     case AgentHealth.ALIVE:
-      where("l.expire_time > ?", view.now);
+      where("l.expire_time > ? AND l.heartbeat_time <> ?", view.now, NO_HEARTBEAT);
+      break;
+    case AgentHealth.UNKNOWN:
+      where("l.expire_time > ? AND l.heartbeat_time = ?", view.now, NO_HEARTBEAT);
       break;
     case AgentHealth.SUSPECT:
       where("l.expire_time > ? AND l.expire_time <= ?", view.asOf, view.now);
