@@ -65,5 +65,5 @@ function advice(error: unknown): string | undefined {
   if (error instanceof SettingsError || error instanceof DeputeError) return `depute: ${error.message}`;
   if (!(error instanceof Error && "code" in error && error.code === "EADDRINUSE")) return undefined;
   const { address, port } = error as Error & { address?: string; port?: number };
-  return `depute: something listens on ${address}:${port} already; another port is set with --gateway-port`;
+  return `depute: something listens on ${address}:${port} already; choose another port`;
 }

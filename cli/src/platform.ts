@@ -8,10 +8,14 @@ import {
   type Logger,
   type ModuleName,
   mergeSettings,
+  portOf,
   readSettings,
+  type SettingsTable,
   type StoreLostError,
 } from "@depute/service";
 import { MODULES } from "./modules.ts";
+import { requireFree } from "./ports.ts";
+import { withoutUnused } from "./unused-settings.ts";
 
 /** Services that run in this process, with everything that was opened for them. */
 export interface Platform {
@@ -31,6 +35,8 @@ export interface PlatformOptions {
   /** For --help and for traces. */
   readonly name: string;
   readonly description: string;
+  /** Settings that have no effect, and why; given ones are refused. */
+  readonly unused?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -39,9 +45,14 @@ export interface PlatformOptions {
  * @throws SettingsError, HelpRequested; whatever a service's start throws
  */
 export async function startPlatform(options: PlatformOptions): Promise<Platform> {
-  const { modules, listen, args, name, description } = options;
-  const table = mergeSettings(commonSettings, ...modules.map((module) => MODULES[module].settings));
-  const settings = readSettings(table, args, { name, description }) as CommonSettings;
+  const { modules, listen, args, name, description, unused = {} } = options;
+  const whole = mergeSettings(commonSettings, ...modules.map((module) => MODULES[module].settings));
+  const table = withoutUnused(whole, unused, args);
+  const settings = {
+    ...defaultsOf(whole, Object.keys(unused)),
+    ...readSettings(table, args, { name, description }),
+  } as CommonSettings;
+  for (const module of listen) await requireFree(settings.host, portOf(settings, module), `${module}Port`);
   const log = createLogger({ level: settings.logLevel, name });
   const bus = createBus({
     redisUrl: settings.redisUrl === "" ? undefined : settings.redisUrl,
@@ -85,4 +96,8 @@ function endWithoutStore(log: Logger, error: StoreLostError): void {
   log.fatal({ err: error }, "a store is lost; the process ends");
   console.error(`depute: ${error.detail}. The process ends, because what it would store would be lost.`);
   setTimeout(() => process.exit(1), LAST_ANSWERS_MS);
+}
+
+function defaultsOf(table: SettingsTable, names: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(names.map((name) => [name, table[name]?.default]));
 }

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -67,6 +68,70 @@ describe("a process whose supervisor is killed", () => {
     await logged;
   }, 30_000);
 });
+
+/** Runs a command to its end. @returns its exit code, and all that it printed */
+async function ended(args: readonly string[], env: Record<string, string> = {}) {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  started.push(child);
+  const [code, out, err] = await Promise.all([
+    once(child, "exit").then(([code]) => code as unknown),
+    text(child.stdout),
+    text(child.stderr),
+  ]);
+  return { code, printed: out + err };
+}
+
+test.each([
+  ["start", []],
+  ["cluster", []],
+  ["serve", ["gateway"]],
+])(
+  "depute %s ends with one line, and has begun nothing, where its port is taken",
+  async (command, more) => {
+    const server = createServer();
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const { port } = server.address() as AddressInfo;
+    const dataDir = join(tmpdir(), `depute-cli-${crypto.randomUUID()}`);
+    const flags = ["--gateway-port", String(port), "--data-dir", dataDir];
+    const others = command === "cluster" ? (await freePorts(4)).map(String) : [];
+    const names = ["registry", "tasks", "tokens", "verifier"];
+    const ports = others.flatMap((each, i) => [`--${names[i]}-port`, each]);
+    const { code, printed } = await ended([command, ...more, ...flags, ...ports]);
+    server.close();
+    expect([code, printed]).toEqual([
+      1,
+      `depute: cannot listen on 127.0.0.1:${port} (another program listens there); choose another port with --gateway-port or DEPUTE_GATEWAY_PORT\n`,
+    ]);
+    expect(existsSync(dataDir)).toBe(false);
+  },
+  30_000,
+);
+
+test("depute start refuses the port of a service that has none of its own there", async () => {
+  const { code, printed } = await ended(["start", "--tasks-port", "9001"]);
+  expect([code, printed]).toEqual([1, expect.stringMatching(/^depute: --tasks-port: .*--gateway-port.*\n$/)]);
+}, 90_000);
+
+test("depute start logs nothing but that it stops at Ctrl-C", async () => {
+  folder = mkdtempSync(join(tmpdir(), "depute-cli-"));
+  const args = [MAIN, "start", "--gateway-port", "0", "--data-dir", folder];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+  started.push(child);
+  const logged = text(child.stderr);
+  for await (const chunk of child.stdout) if (String(chunk).includes("Ctrl-C")) break;
+  child.kill("SIGINT");
+  expect(await once(child, "exit")).toEqual([0, null]);
+  const lines = (await logged)
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  const words = lines.map(({ msg }) => msg);
+  expect(words.slice(words.indexOf("stopping"))).toEqual(["stopping"]);
+  expect(lines.filter(({ level }) => level !== "info")).toEqual([]);
+}, 90_000);
 
 test("a process that nobody supervises lives on without its starter", async () => {
   folder = mkdtempSync(join(tmpdir(), "depute-cli-"));

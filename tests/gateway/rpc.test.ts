@@ -140,6 +140,21 @@ describe("what the gateway says of itself", () => {
     throw new Error("no answer");
   });
 
+  test.each(["google.rpc.ErrorInfo", "google.rpc.BadRequest", "depute.errors.v1.ErrorReason"])(
+    "reflection knows %s, which the details of errors name",
+    async (symbol) => {
+      const client = createClient(ServerReflection, platform.transport);
+      const asked = (async function* () {
+        yield { messageRequest: { case: "fileContainingSymbol", value: symbol } } as const;
+      })();
+      for await (const { messageResponse } of client.serverReflectionInfo(asked)) {
+        expect(messageResponse.case).toBe("fileDescriptorResponse");
+        return;
+      }
+      throw new Error("no answer");
+    },
+  );
+
   test.each(SERVICES)("the health of %s", async (service) => {
     const health = createClient(Health, platform.transport);
     if (service === Health.typeName) return expect((await health.check({})).status).toBe(1);

@@ -16,6 +16,7 @@ import {
   type SettingsTable,
 } from "@depute/service";
 import { MODULE_NAMES, MODULES } from "../modules.ts";
+import { requireFree } from "../ports.ts";
 import { type Child, startChild } from "../processes.ts";
 import { findRedis, startRedis } from "../redis.ts";
 import { welcome } from "../welcome.ts";
@@ -33,6 +34,9 @@ export async function cluster(args: readonly string[]): Promise<void> {
     name: "depute cluster",
     description: "Runs the five services in processes of their own, with Redis for wake-ups.",
   }) as CommonSettings;
+  for (const name of MODULE_NAMES) {
+    await requireFree(settings.host, portOf(settings, name), `${name}Port`);
+  }
   const log = createLogger({ level: settings.logLevel, name: "depute cluster" });
   const children: Child[] = [];
   const stop = async () => {

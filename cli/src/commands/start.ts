@@ -1,7 +1,11 @@
-import { onStopSignal } from "@depute/service";
+import { onStopSignal, SERVICES } from "@depute/service";
 import { MODULE_NAMES } from "../modules.ts";
 import { startPlatform } from "../platform.ts";
 import { welcome } from "../welcome.ts";
+
+const ONE_PORT =
+  "all services share the gateway's port here; use --gateway-port, depute serve or depute cluster";
+const UNUSED = Object.fromEntries(SERVICES.map((name) => [`${name}Port`, ONE_PORT]));
 
 /** `depute start`: the whole platform in this process, on one port. */
 export async function start(args: readonly string[]): Promise<void> {
@@ -10,6 +14,7 @@ export async function start(args: readonly string[]): Promise<void> {
     listen: ["gateway"],
     args,
     name: "depute start",
+    unused: UNUSED,
     description: "Runs the whole platform in one process: SQLite files, no other server needed.",
   });
   onStopSignal(platform.log, platform.stop);

@@ -8,6 +8,8 @@ import {
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
 import { Code } from "@connectrpc/connect";
+import { file_depute_errors_v1_error_reason } from "@depute/contracts/depute/errors/v1/error_reason_pb";
+import { file_google_rpc_error_details } from "@depute/contracts/google/rpc/error_details_pb";
 import {
   ServerReflection,
   type ServerReflectionRequest,
@@ -28,7 +30,7 @@ interface Index {
 /** Registers gRPC server reflection, in its present version and in the one that old tools ask for. */
 export function registerReflection(router: ConnectRouter, services: readonly DescService[]): void {
   const own = [...services, ServerReflection, ServerReflectionAlpha];
-  const implementation = reflectionService(own);
+  const implementation = reflectionService(own, ERRORS);
   router.service(ServerReflection, implementation);
   // The two contracts are the same but for the package's name.
   router.service(
@@ -37,9 +39,19 @@ export function registerReflection(router: ConnectRouter, services: readonly Des
   );
 }
 
-/** Answers about the given services and everything that their files import. */
-export function reflectionService(services: readonly DescService[]): ServiceImpl<typeof ServerReflection> {
-  const index = indexOf(services);
+/** What no service's file imports: the details of an error, and the reasons that they name. */
+const ERRORS = [file_google_rpc_error_details, file_depute_errors_v1_error_reason];
+
+/**
+ * Answers about the given services and everything that their files import.
+ *
+ * @param more files that are answered about besides
+ */
+export function reflectionService(
+  services: readonly DescService[],
+  more: readonly DescFile[] = [],
+): ServiceImpl<typeof ServerReflection> {
+  const index = indexOf(services, more);
   return {
     async *serverReflectionInfo(requests) {
       for await (const request of requests) {
@@ -104,9 +116,9 @@ function collect(file: DescFile, into: Map<string, DescFile>): void {
   for (const dependency of file.dependencies) collect(dependency, into);
 }
 
-function indexOf(services: readonly DescService[]): Index {
+function indexOf(services: readonly DescService[], more: readonly DescFile[]): Index {
   const byName = new Map<string, DescFile>();
-  for (const service of services) collect(service.file, byName);
+  for (const file of [...services.map((service) => service.file), ...more]) collect(file, byName);
   const index: Index = {
     services: services.map((service) => service.typeName).toSorted(),
     byName,

@@ -1,0 +1,23 @@
+import { defineSettings, SettingsError } from "@depute/service";
+import { expect, test } from "vitest";
+import { withoutUnused } from "./unused-settings.ts";
+
+const TABLE = defineSettings({
+  gatewayPort: { type: "int", default: 8080, help: "" },
+  registryPort: { type: "int", default: 8081, help: "" },
+});
+const UNUSED = { registryPort: "has no effect here" };
+
+test("an unused setting that nothing gives is left out", () => {
+  expect(withoutUnused(TABLE, UNUSED, ["--gateway-port", "1"], { DEPUTE_REGISTRY_PORT: "" })).toEqual({
+    gatewayPort: TABLE.gatewayPort,
+  });
+});
+
+test.each([
+  [["--registry-port", "1"], {}, "--registry-port: has no effect here"],
+  [["--registry-port=1"], {}, "--registry-port: has no effect here"],
+  [[], { DEPUTE_REGISTRY_PORT: "1" }, "DEPUTE_REGISTRY_PORT: has no effect here"],
+])("an unused setting that %j or %j gives is refused", (args, env, message) => {
+  expect(() => withoutUnused(TABLE, UNUSED, args, env)).toThrow(new SettingsError(message));
+});
