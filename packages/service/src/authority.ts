@@ -6,6 +6,7 @@ import { SerializedDCTSchema } from "@depute/contracts/delegateos/v0/token_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { HolderProofSchema, type TokenBlock } from "@depute/contracts/depute/tokens/v1/verification_pb";
 import { type Clock, DeputeError, ErrorReason } from "@depute/core";
+import { principalKey } from "./call-values.ts";
 import { type Caller, callerOf } from "./caller.ts";
 import { ownOptions } from "./forward.ts";
 
@@ -73,7 +74,10 @@ export function createAuthority(transport: Transport, clock: Clock): Authority {
       { proof: proofOf(caller), ...(caller.token === undefined ? {} : { token: tokenOf(caller.token) }) },
       ownOptions(context, clock),
     );
-    if (result.case === "principal") return { principal: result.value, local: false };
+    if (result.case === "principal") {
+      context.values.set(principalKey, result.value);
+      return { principal: result.value, local: false };
+    }
     throw callerDenied(caller, result.value);
   }
 
@@ -92,6 +96,7 @@ export function createAuthority(transport: Transport, clock: Clock): Authority {
         },
         ownOptions(context, clock),
       );
+      context.values.set(principalKey, principal);
       if (result.case === "scope") return { principal, local: false, scope: result.value, blocks };
       throw tokenDenied(result.value);
     },

@@ -6,6 +6,9 @@ import type { CallEnd } from "./call-end.ts";
 /** The id that the call has in logs and in its response; see request-id.ts. */
 export const requestIdKey: ContextKey<string> = createContextKey("", { description: "request id" });
 
+/** The principal that the tokens service found behind a caller's credentials; empty until then. */
+export const principalKey: ContextKey<string> = createContextKey("", { description: "principal" });
+
 /** Epoch ms at which the call's answer is due; undefined for a call without a time limit. */
 export const deadlineKey: ContextKey<number | undefined> = createContextKey<number | undefined>(undefined, {
   description: "deadline",

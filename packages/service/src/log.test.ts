@@ -1,4 +1,8 @@
+import { create } from "@bufbuild/protobuf";
+import { ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
+import { DeputeError, ErrorReason } from "@depute/core";
 import { describe, expect, it } from "vitest";
+import { toWire } from "./errors-on-wire.ts";
 import { createLogger, scrub } from "./log.ts";
 
 const SECRET = "s3cret-value";
@@ -42,6 +46,35 @@ describe("createLogger", () => {
       expect(line).not.toMatch(/s3cret|eyJ/);
       expect(() => JSON.parse(line)).not.toThrow();
     }
+  });
+
+  it("writes a fault flat, with its stack and those of its causes", () => {
+    const cause = Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
+    const line = JSON.parse(logged({ err: new TypeError("no connection", { cause }), task: "t-1" }));
+    expect(line).toMatchObject({ error: "no connection", error_type: "TypeError", task: "t-1" });
+    expect(line.error_stack).toMatch(/no connection[\s\S]+caused by: Error: refused/);
+    expect(JSON.parse(logged({ err: cause }))).toMatchObject({
+      error: "refused",
+      error_code: "ECONNREFUSED",
+    });
+  });
+
+  it("writes a refusal with its reason, and neither its stack nor descriptors", () => {
+    const refusal = new DeputeError(ErrorReason.TASK_NOT_FOUND, "no such task");
+    const travelled = toWire(refusal);
+    expect(JSON.parse(logged({ err: refusal }))).toMatchObject({ error_reason: "TASK_NOT_FOUND" });
+    expect(JSON.parse(logged({ err: travelled }))).toMatchObject({
+      error: "no such task",
+      error_code: "NotFound",
+    });
+    for (const fields of [{ err: refusal }, { err: travelled }, { refusal: travelled.details[0] }]) {
+      expect(logged(fields)).not.toMatch(/stack|desc|proto/);
+    }
+  });
+
+  it("writes a protobuf message by its name alone", () => {
+    const message = create(ErrorInfoSchema, { reason: "SECRET_OF_SOMEBODY" });
+    expect(JSON.parse(logged({ message })).message).toBe("google.rpc.ErrorInfo");
   });
 
   it("leaves ordinary text alone", () => {

@@ -1,3 +1,5 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { DeputeError, ErrorReason, reasonName } from "@depute/core";
 import { type DestinationStream, type Logger, pino } from "pino";
 
 export type { Logger };
@@ -40,12 +42,62 @@ export function createLogger({ level, name, destination = pino.destination(2) }:
       level,
       base: { name, pid: process.pid },
       timestamp: pino.stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }) },
+      formatters: { level: (label) => ({ level: label }), log: flat },
       redact: { paths: secretPaths(), censor: "[redacted]" },
       hooks: { streamWrite: scrub },
     },
     destination,
   );
+}
+
+/** Causes of a fault that are written. */
+const MAX_CAUSES = 4;
+
+/**
+ * The fields of a line without the inner parts of errors and messages: an error, in `err`, becomes `error`, `error_type` and
+ * `error_reason` or `error_code`, and `error_stack` where it is a fault rather than a refusal.
+ */
+function flat(fields: Record<string, unknown>): Record<string, unknown> {
+  const { err, ...others } = fields;
+  const plain = Object.fromEntries(Object.entries(others).map(([name, value]) => [name, shallow(value)]));
+  if (err === undefined) return plain;
+  if (!(err instanceof Error)) return { ...plain, error: shallow(err) };
+  return { ...plain, ...errorFields(err) };
+}
+
+function errorFields(error: Error): Record<string, unknown> {
+  const { code } = error as { code?: unknown };
+  const isRefusal =
+    (error instanceof DeputeError && error.reason !== ErrorReason.INTERNAL) ||
+    (error instanceof ConnectError && !FAULTS.has(error.code));
+  return {
+    error: error instanceof ConnectError ? error.rawMessage : error.message,
+    error_type: error.name,
+    ...(error instanceof DeputeError ? { error_reason: reasonName(error.reason) } : {}),
+    ...(error instanceof ConnectError ? { error_code: Code[error.code] } : {}),
+    ...(typeof code === "string" ? { error_code: code } : {}),
+    ...(isRefusal ? {} : { error_stack: stackOf(error) }),
+  };
+}
+
+const FAULTS: ReadonlySet<Code> = new Set([Code.Internal, Code.Unknown, Code.DataLoss]);
+
+function stackOf(error: Error): string {
+  const stacks: string[] = [];
+  for (let at: unknown = error; at instanceof Error && stacks.length < MAX_CAUSES; at = at.cause) {
+    stacks.push(at.stack ?? at.message);
+  }
+  return stacks.join("\ncaused by: ");
+}
+
+/** A protobuf message, with its descriptors, is told by its name. */
+function shallow(value: unknown): unknown {
+  if (value instanceof Error) return value.message;
+  if (typeof value !== "object" || value === null) return value;
+  if ("$typeName" in value) return value.$typeName;
+  // A detail of an error: a message beside its descriptor.
+  const { desc } = value as { desc?: { typeName?: unknown } };
+  return typeof desc?.typeName === "string" ? desc.typeName : value;
 }
 
 /** A text without what looks like a credential. */

@@ -1,4 +1,5 @@
-import type { Timers } from "@depute/core";
+import { ErrorReason, type Timers } from "@depute/core";
+import { reasonOf } from "./errors-on-wire.ts";
 import type { Logger } from "./log.ts";
 
 /** How long to wait before a stream is opened again, in milliseconds: doubled each time, up to the second. */
@@ -48,7 +49,9 @@ export class StreamFollower {
         });
       } catch (error) {
         if (signal.aborted) return;
-        log.warn({ err: error, waitMs }, `${what} cannot be followed; trying again`);
+        // A process that drains ends its streams. One that is gone for longer is told by the next try.
+        const level = reasonOf(error) === ErrorReason.SHUTTING_DOWN ? "debug" : "warn";
+        log[level]({ err: error, waitMs }, `${what} cannot be followed; trying again`);
       }
       await pause(waitMs, timers, signal);
     }

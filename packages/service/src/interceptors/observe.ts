@@ -1,14 +1,17 @@
 import { performance } from "node:perf_hooks";
-import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
-import { reasonName } from "@depute/core";
-import { requestIdKey } from "../call-values.ts";
+import { Code, ConnectError, type ContextValues, type Interceptor } from "@connectrpc/connect";
+import { ErrorReason, reasonName } from "@depute/core";
+import { principalKey, requestIdKey } from "../call-values.ts";
 import { callerKey } from "../caller.ts";
 import { reasonOf } from "../errors-on-wire.ts";
 import type { Logger } from "../log.ts";
 import { type Registry, rpcMetrics } from "../metrics.ts";
 import { withHooks } from "./outcome.ts";
 
-/** Counts and logs every call: served or given up by its caller at debug, refused at info, a fault of ours at error with its cause. */
+/**
+ * Counts and logs every call: at debug what is served, given up by its caller, or ended by a drain; at info what is refused;
+ * at error a fault of ours, with its cause.
+ */
 export function observeInterceptor(log: Logger, registry: Registry): Interceptor {
   const metrics = rpcMetrics(registry);
   return (next) => (request) => {
@@ -28,7 +31,7 @@ export function observeInterceptor(log: Logger, registry: Registry): Interceptor
           code,
           ms: Math.round(seconds * 100_000) / 100,
           request_id: request.contextValues.get(requestIdKey),
-          caller: request.contextValues.get(callerKey)?.principal,
+          caller: callerIn(request.contextValues),
         };
         const reason = thrown === undefined ? undefined : reasonOf(thrown);
         if (reason !== undefined) fields.reason = reasonName(reason);
@@ -40,10 +43,17 @@ export function observeInterceptor(log: Logger, registry: Registry): Interceptor
   };
 }
 
+/** Who calls, as far as it is proven; of credentials that nobody has judged only that there are some. */
+function callerIn(values: ContextValues): string | undefined {
+  const caller = values.get(callerKey);
+  if (caller?.kind !== "bound") return caller?.principal;
+  return values.get(principalKey) || "unproven";
+}
+
 function levelOf(thrown: unknown, cause: unknown): "debug" | "info" | "error" {
   if (thrown === undefined) return "debug";
   const code = thrown instanceof ConnectError ? thrown.code : Code.Unknown;
-  if (code === Code.Canceled) return "debug";
+  if (code === Code.Canceled || reasonOf(thrown) === ErrorReason.SHUTTING_DOWN) return "debug";
   // A service that said INTERNAL has logged why itself.
   if (cause instanceof ConnectError && reasonOf(cause) !== undefined) return "info";
   return code === Code.Internal || code === Code.Unknown || code === Code.DataLoss ? "error" : "info";
