@@ -67,9 +67,9 @@ test("a callback decides what waits and what comes", async () => {
   const contractId = await agree();
   const first = await check(contractId, "good, from before");
   expect(first.result).toBeUndefined();
-  begin(async ({ content, title, kind }) => {
+  begin(async (content, { review: { title, kind } }) => {
     expect([title, kind]).toEqual(["A poem", ReviewKind.HUMAN_REVIEW]);
-    const isGood = content?.kind.case === "stringValue" && content.kind.value.startsWith("good");
+    const isGood = typeof content === "string" && content.startsWith("good");
     return isGood
       ? { verdict: ReviewVerdict.APPROVED }
       : { verdict: ReviewVerdict.REJECTED, reason: "It does not rhyme." };
@@ -100,7 +100,7 @@ test("a task under such a contract is completed once its result is approved, and
     return review?.subject;
   });
   expect((await read())?.status).toBe(TaskStatus.RUNNING);
-  begin(async (review) =>
+  begin(async (_, { review }) =>
     review.subject === subject ? { verdict: ReviewVerdict.APPROVED, reason: "lovely" } : undefined,
   );
   await vi.waitFor(async () => expect((await read())?.status).toBe(TaskStatus.COMPLETED), 10_000);
@@ -112,7 +112,7 @@ test("what a callback does not decide, or fails at, waits on, and is not asked a
   const asked: string[] = [];
   const errors: unknown[] = [];
   const onError = (error: unknown) => errors.push(error);
-  const decide: Decide = async ({ id }) => {
+  const decide: Decide = async (_, { review: { id } }) => {
     asked.push(id);
     if (asked.length > 1) throw new Error("no idea");
     return undefined;
@@ -135,7 +135,7 @@ test("a reviewer that stops tells its callbacks", async () => {
   const contractId = await agree();
   const { reviewId } = await check(contractId, "slow");
   const asked = Promise.withResolvers<void>();
-  const reviewer = begin(async ({ id }, signal) => {
+  const reviewer = begin(async (_, { review: { id }, signal }) => {
     if (id !== reviewId) return undefined;
     asked.resolve();
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -158,7 +158,7 @@ test("a review's time is over for its callback as well, and who joins by escalat
     timeoutSeconds: 2n,
   });
   begin(
-    async ({ id }, signal) => {
+    async (_, { review: { id }, signal }) => {
       if (id === review?.id) signal.addEventListener("abort", () => over.resolve());
       await over.promise;
       return { verdict: ReviewVerdict.APPROVED };
@@ -166,7 +166,7 @@ test("a review's time is over for its callback as well, and who joins by escalat
     { kind: ReviewKind.OVERSIGHT },
   );
   begin(
-    async ({ id }) => {
+    async (_, { review: { id } }) => {
       if (id === review?.id) decided.resolve();
       return undefined;
     },

@@ -5,6 +5,7 @@ export { type Creation, Creations } from "./creations.ts";
 export { type Holder, holderHeaders, holderInterceptor } from "./holder.ts";
 export {
   type Decide,
+  type ReviewContext,
   type ReviewDecision,
   type Reviewer,
   type ReviewerOptions,

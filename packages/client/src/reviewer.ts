@@ -1,4 +1,5 @@
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { type JsonValue, toJson } from "@bufbuild/protobuf";
+import { timestampMs, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import {
   type Review,
@@ -16,12 +17,19 @@ export interface ReviewDecision {
   readonly reason?: string;
 }
 
+/** What a review is decided with. */
+export interface ReviewContext {
+  readonly review: Review;
+  /** Aborts when the review's time is over, or the reviewer stops. */
+  readonly signal: AbortSignal;
+}
+
 /**
- * Asked to decide a review, with its content. Without an answer it stays undecided.
+ * Asked to decide a review. Without an answer it stays undecided.
  *
- * @param signal aborts when the review's time is over, or the reviewer stops
+ * @param content what is reviewed; null for a review that refers to content elsewhere (`content_reference`)
  */
-export type Decide = (review: Review, signal: AbortSignal) => Promise<ReviewDecision | undefined>;
+export type Decide = (content: JsonValue, context: ReviewContext) => Promise<ReviewDecision | undefined>;
 
 export interface ReviewerOptions {
   readonly calls: Client<typeof ReviewService>;
@@ -156,7 +164,7 @@ class Desk {
     try {
       const { review } = await insist(signal, () => calls.getReview({ id }, { signal }));
       if (review?.state !== ReviewState.PENDING) return;
-      const decision = await decide(review, signal);
+      const decision = await decide(contentOf(review), { review, signal });
       if (decision === undefined || limit.signal.aborted) return;
       const { verdict, reason = "" } = decision;
       await insist(limit.signal, () => calls.decideReview({ id, verdict, reason, reviewer }));
@@ -164,6 +172,12 @@ class Desk {
       clearTimeout(timer);
     }
   }
+}
+
+/** Large content travels as text. */
+function contentOf({ content, contentJson }: Review): JsonValue {
+  if (contentJson !== "") return JSON.parse(contentJson) as JsonValue;
+  return content === undefined ? null : toJson(ValueSchema, content);
 }
 
 /** Who may decide at a time. */

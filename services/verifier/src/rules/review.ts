@@ -148,7 +148,10 @@ export function answerInquiry(
 function assertEntitled(review: Review, reviewer: string, now: number): void {
   if (reviewer !== "" && reviewer === review.author) throw conflict();
   if (!entitled(review, now).includes(reviewer)) {
-    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the review is not this reviewer's to decide");
+    throw new DeputeError(
+      ErrorReason.CALLER_NOT_ALLOWED,
+      "the review is not this reviewer's to decide; a caller without credentials names one of its reviewers in `reviewer`",
+    );
   }
 }
 
