@@ -50,6 +50,8 @@ export class Stranger {
   readonly uri: string;
   /** The public key, base64url. */
   readonly x: string;
+  /** Whether it proves its key beside each call that brings no message, as it has to where credentials are required. */
+  proves = false;
   readonly #key: KeyObject;
   readonly #url: string;
 
@@ -68,7 +70,7 @@ export class Stranger {
   }
 
   /** Calls an RPC by Connect's JSON, with this key's proof beside the call where asked. */
-  async call(method: string, body: Document, isProved = false): Promise<Answer> {
+  async call(method: string, body: Document, isProved = this.proves): Promise<Answer> {
     const address = `${this.#url}/${method}`;
     return answer(address, {
       method: "POST",
@@ -101,7 +103,8 @@ export class Stranger {
   }
 
   get(path: string): Promise<Answer> {
-    return answer(`${this.#url}${path}`, {});
+    const address = `${this.#url}${path}`;
+    return answer(address, { headers: this.proves ? { dpop: this.proof("GET", address) } : {} });
   }
 
   /** The session as it is now. */

@@ -37,6 +37,13 @@ const byStatus = new Map<number, ErrorRow>(
   Object.entries(Status).map(([name, number]) => [number, BY_STATUS[name as keyof typeof Status]]),
 );
 
+/** What of a document can be too much, with HTTP's status for it. */
+const OVERSIZE: ReadonlyMap<string, number> = new Map([
+  ["body_bytes", 413],
+  ["json_bytes", 413],
+  ["json_depth", 400],
+]);
+
 /** A refusal as HTTP answers it. */
 export interface AspError {
   readonly status: number;
@@ -47,6 +54,10 @@ export interface AspError {
 export function toAspError(thrown: unknown, requestId: string): AspError {
   const refusal = refusalIn(thrown);
   const row = byStatus.get(statusOf(refusal.reason)) ?? BY_STATUS.INTERNAL;
+  const oversize =
+    refusal.reason === ErrorReason.LIMIT_EXCEEDED ? OVERSIZE.get(refusal.metadata.limit ?? "") : undefined;
+  // What is too large is wrong as it is: it fits no better when it is sent again.
+  if (oversize !== undefined) refusal.metadata.code = "malformed";
   const known = knownRefusal(refusal);
   const code = known?.rejection ?? row.code;
   if (refusal.reason === ErrorReason.INTERNAL) {
@@ -57,7 +68,7 @@ export function toAspError(thrown: unknown, requestId: string): AspError {
     };
   }
   return {
-    status: row.http,
+    status: oversize ?? row.http,
     body: {
       error: {
         code: WORDS.get(code) ?? "unspecified",

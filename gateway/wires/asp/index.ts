@@ -1,4 +1,5 @@
 import type { DescMessage, JsonValue, MessageShape } from "@bufbuild/protobuf";
+import type { CallOptions } from "@connectrpc/connect";
 import { stateName } from "@depute/asp";
 import { AgentCardSchema } from "@depute/contracts/asp/v0/agent_card_pb";
 import { DisputeSchema } from "@depute/contracts/asp/v0/dispute_pb";
@@ -15,8 +16,10 @@ import {
   type HttpRequest,
   type HttpResponse,
   type HttpRoute,
+  ownHeaders,
   type PathParameters,
   readBody,
+  sendBytes,
   sendJson,
 } from "@depute/service";
 import { decodeValid, encode, parseJson, refusalOf } from "@depute/wire";
@@ -28,6 +31,7 @@ import { cardOf, discoverCards } from "./cards.ts";
 import { toAspError } from "./errors.ts";
 import { toSse, toWorkSse } from "./events.ts";
 import { SOCKET_PATH } from "./live.ts";
+import { ASP_MSGPACK, parseMsgpack, toMsgpack } from "./msgpack.ts";
 
 /** The type of ASP's documents; plain JSON is taken too, and given to who asks for nothing else. */
 const ASP_JSON = "application/asp+json";
@@ -141,11 +145,17 @@ export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
         const { disputes } = await sessions.listDisputes({ sessionId }, call.asCaller);
         return ok({ disputes: disputes.map((dispute) => encode(DisputeSchema, dispute)) });
       },
+      POST: async (asked) => {
+        const dispute = await asked.read(DisputeSchema);
+        requireSession(dispute, asked);
+        const filed = await sessions.fileDispute({ dispute }, asked.call.asCaller);
+        return ok(encode(DisputeSchema, present(filed.dispute)), 201);
+      },
     },
     // Published to everybody: whoever has a transcript checks its seal by them.
     "/v1/asp/keys": {
       GET: async ({ call }) => {
-        const { keys } = await sessions.getTranscriptKeys({}, call.aside);
+        const { keys } = await sessions.getTranscriptKeys({}, own(call));
         return ok(encode(TranscriptKeysSchema, present(keys)));
       },
     },
@@ -238,9 +248,23 @@ function answer(
   body: JsonValue,
   more: Record<string, string> = {},
 ): void {
-  const accepted = (headers.accept ?? "").toLowerCase();
-  const isPlain = accepted.includes("application/json") && !accepted.includes(ASP_JSON);
-  sendJson(response, status, body, { "content-type": isPlain ? "application/json" : ASP_JSON, ...more });
+  const type = typeFor(headers);
+  if (type === ASP_MSGPACK) sendBytes(response, status, toMsgpack(body), { "content-type": type, ...more });
+  else sendJson(response, status, body, { "content-type": type, ...more });
+}
+
+/** The type of an answer: what the client accepts, where it names one; MessagePack to who sent it and names none. */
+function typeFor({ accept = "", "content-type": sent = "" }: HttpRequest["headers"]): string {
+  const accepted = accept.toLowerCase();
+  if (accepted.includes(ASP_JSON)) return ASP_JSON;
+  if (accepted.includes(ASP_MSGPACK)) return ASP_MSGPACK;
+  if (accepted.includes("application/json")) return "application/json";
+  return typeOf(sent) === ASP_MSGPACK ? ASP_MSGPACK : ASP_JSON;
+}
+
+/** A content type without its parameters. */
+function typeOf(header: string): string {
+  return header.split(";", 1)[0]?.trim().toLowerCase() ?? "";
 }
 
 async function document<Desc extends DescMessage>(
@@ -248,21 +272,25 @@ async function document<Desc extends DescMessage>(
   schema: Desc,
   maxBytes: number,
 ): Promise<MessageShape<Desc>> {
-  const type =
-    String(request.headers["content-type"] ?? "")
-      .split(";", 1)[0]
-      ?.trim()
-      .toLowerCase() ?? "";
-  if (!JSON_TYPES.has(type)) throw invalid("content-type", `must be ${ASP_JSON} or application/json`);
-  const parsed = parseJson(await readBody(request, maxBytes), { maxBytes });
+  const type = typeOf(String(request.headers["content-type"] ?? ""));
+  if (!JSON_TYPES.has(type) && type !== ASP_MSGPACK) {
+    throw invalid("content-type", `must be ${ASP_JSON}, application/json or ${ASP_MSGPACK}`);
+  }
+  const bytes = await readBody(request, maxBytes);
+  const parsed = type === ASP_MSGPACK ? parseMsgpack(bytes) : parseJson(bytes, { maxBytes });
   if (!parsed.ok) throw refusalOf(parsed.error);
   const decoded = decodeValid(schema, parsed.value);
   if (!decoded.ok) throw refusalOf(...decoded.errors);
   return decoded.message;
 }
 
-/** The address and the message have to name the same session. */
-function requireSession({ sessionId }: Envelope, { parameters: { id } }: Asked): void {
+/** A call of the platform's own, for what is published to everybody, with credentials or without. */
+function own({ requestId, signal }: WireCall): CallOptions {
+  return { headers: ownHeaders(requestId), signal };
+}
+
+/** The address and the document have to name the same session. */
+function requireSession({ sessionId }: Pick<Envelope, "sessionId">, { parameters: { id } }: Asked): void {
   if (sessionId !== id) throw invalid("sessionId", "is not the session of the address");
 }
 

@@ -144,8 +144,10 @@ function checkIntegrity(envelope: Envelope, { key }: Party, { engine }: AppendCo
     if (!(thrown instanceof CanonicalError || thrown instanceof WireEncodeError)) throw thrown;
     throw new Refused("malformed", "the message has no JSON form");
   }
-  if (digest.size > MAX_MESSAGE_BYTES)
-    throw new Refused("limit_exceeded", `more than ${MAX_MESSAGE_BYTES} bytes`);
+  if (digest.size > MAX_MESSAGE_BYTES) {
+    const detail = `the message is ${digest.size} bytes of canonical JSON, and a message is at most ${MAX_MESSAGE_BYTES}: split it`;
+    throw new Refused("malformed", detail);
+  }
   if (digest.text !== integrity.hash) throw new Refused("wrong_hash", "hash is not the hash of this message");
   if (!verifyDigest(engine, digest, integrity.signature, publicKey)) {
     throw new Refused("bad_signature", "signature is not the sender's");

@@ -88,7 +88,10 @@ function invite(
   if (addressee === undefined) throw new Refused("malformed", "an invitation names its recipient");
   const durationMs = Math.min(Number(maxDurationMs ?? DEFAULT_DURATION_MS), MAX_DURATION_MS);
   if (format !== undefined && format !== envelope.content?.mimeType) {
-    throw new Refused("unsupported_format", "an invitation is in the format that it asks for: JSON");
+    throw new Refused(
+      "unsupported_format",
+      "an invitation is in the format that it asks for: its content.mimeType has to be its messageFormat",
+    );
   }
   const opened = {
     ...session,

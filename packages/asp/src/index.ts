@@ -10,6 +10,7 @@ export {
   evidenceReferences,
   verifyEvidence,
 } from "./evidence.ts";
+export { MAX_DISPUTE_BYTES, MAX_FILED_DISPUTES, refusalOfDispute } from "./filed-disputes.ts";
 export {
   type Digest,
   digestOf,

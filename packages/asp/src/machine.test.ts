@@ -169,7 +169,7 @@ describe("proposals", () => {
   });
   test("and open at once only so many", () => {
     for (let count = 1; count < MAX_OPEN_OBJECTS; count++) stage.say(ALPHA, "PROPOSE", proposal(`p${count}`));
-    expect(stage.refusal(ALPHA, "PROPOSE", proposal("more"))).toBe("limit_exceeded");
+    expect(stage.refusal(ALPHA, "PROPOSE", proposal("more"))).toBe("at_capacity");
   });
 });
 

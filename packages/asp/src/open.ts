@@ -16,7 +16,7 @@ type Opened = Pick<SessionObject, "kind"> &
 /**
  * Opens an object.
  *
- * @throws Refused id_taken, limit_exceeded, malformed
+ * @throws Refused id_taken, limit_exceeded, at_capacity, malformed
  */
 export function openObject(
   session: Session,
@@ -26,10 +26,16 @@ export function openObject(
   if (objectOf(session, id) !== undefined) throw new Refused("id_taken", "the id is used in this session");
   const objects = Object.values(session.objects);
   const open = objects.filter(({ status }) => status === "open").length;
-  if (objects.length >= MAX_OBJECTS || open >= MAX_OPEN_OBJECTS) {
+  if (objects.length >= MAX_OBJECTS) {
     throw new Refused(
       "limit_exceeded",
-      `more than ${MAX_OPEN_OBJECTS} open objects, or ${MAX_OBJECTS} in all`,
+      `a session opens at most ${MAX_OBJECTS} objects: go on in another one`,
+    );
+  }
+  if (open >= MAX_OPEN_OBJECTS) {
+    throw new Refused(
+      "at_capacity",
+      `at most ${MAX_OPEN_OBJECTS} objects are open at once: answer or withdraw one`,
     );
   }
   const { constraints } = envelope;

@@ -19,7 +19,7 @@ const { OTHER, UNAUTHORIZED, POLICY_VIOLATION, TIMEOUT, DUPLICATE, CAPACITY_UNAV
 
 /** Why a message is refused: every code with its family. */
 export const REFUSALS = {
-  /** The message is not well formed where the contract cannot say so: an id that is no UUIDv7, a time that is no date. */
+  /** The message is not well formed where the contract cannot say so: an id that is no UUIDv7, a time that is no date, its size. */
   malformed: kind("protocol", OTHER),
   /** Not asp/0.1: there is no negotiation of versions. */
   unsupported_version: kind("protocol", RejectionCode.SCHEMA_UNSUPPORTED),
@@ -85,8 +85,10 @@ export const REFUSALS = {
   same_principal: kind("trust", UNAUTHORIZED),
   /** The agent takes part already. */
   already_participant: kind("protocol", DUPLICATE),
-  /** One of the limits of limits.ts. */
-  limit_exceeded: kind("rejection", CAPACITY_UNAVAILABLE, true),
+  /** One of the limits of limits.ts that stays reached, however long the sender waits. */
+  limit_exceeded: kind("rejection", POLICY_VIOLATION),
+  /** A limit that passes: too many objects are open at once, or the sender writes too fast. */
+  at_capacity: kind("rejection", CAPACITY_UNAVAILABLE, true),
 } as const satisfies Record<string, RefusalKind>;
 
 export type RefusalCode = keyof typeof REFUSALS;

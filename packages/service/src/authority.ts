@@ -69,6 +69,9 @@ export function createAuthority(transport: Transport, clock: Clock): Authority {
 
   async function identify(context: HandlerContext): Promise<Identity> {
     const caller = callerOf(context);
+    if (caller.kind === "message") {
+      throw new DeputeError(ErrorReason.UNAUTHENTICATED, "credentials are required");
+    }
     if (caller.kind !== "bound") return { principal: caller.principal, local: caller.kind === "local" };
     const { result } = await tokens.verifyProof(
       { proof: proofOf(caller), ...(caller.token === undefined ? {} : { token: tokenOf(caller.token) }) },

@@ -10,8 +10,10 @@ export interface Caller {
    * `credential`: a configured secret; the principal is whom it belongs to.
    * `bound`: a token or a holder proof, kept as presented. Nothing of it is verified here, so the principal is empty
    * until the tokens service has said whose it is.
+   * `message`: no credentials, where they are required, to a method whose request can prove its sender
+   * (depute.auth.v1.message_proves_caller). Nothing is known of the caller until the method has looked.
    */
-  readonly kind: "local" | "credential" | "bound";
+  readonly kind: "local" | "credential" | "bound" | "message";
   readonly principal: string;
   /** The token of `Authorization: DPoP <token>`, for kind `bound`. */
   readonly token?: string;
@@ -66,6 +68,8 @@ export interface Presented {
   htu: string;
   /** Whether the call is the platform's own: in process, or with its internal secret. */
   trusted: boolean;
+  /** Whether the method's request can prove its sender. */
+  messageProves?: boolean;
 }
 
 /**
@@ -74,7 +78,7 @@ export interface Presented {
  * @throws DeputeError UNAUTHENTICATED
  */
 export function authenticate({ mode, credentials }: AuthenticationOptions, presented: Presented): Caller {
-  const { header, trusted } = presented;
+  const { header, trusted, messageProves = false } = presented;
   const htm = (trusted ? header.get(HOP.htm) : null) ?? presented.htm;
   const htu = (trusted ? header.get(HOP.htu) : null) ?? presented.htu;
   const authorization = header.get("authorization");
@@ -90,6 +94,7 @@ export function authenticate({ mode, credentials }: AuthenticationOptions, prese
       if (proof !== null) return { kind: "bound", principal: "", proof, htm, htu };
       const own = trusted && header.get(HOP.origin) === "service";
       if (mode === "open" || own) return { kind: "local", principal: LOCAL_PRINCIPAL, htm, htu };
+      if (messageProves) return { kind: "message", principal: "", htm, htu };
       throw unauthenticated("credentials are required");
     }
     case "bearer": {

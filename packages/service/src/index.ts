@@ -33,7 +33,7 @@ export {
 } from "./forward.ts";
 export { createHealth, type HealthState, healthService } from "./health.ts";
 export { type Host, type HostedModule, type HostOptions, hostServices, isServiceName } from "./host.ts";
-export { readBody, sendError, sendJson, sendText } from "./http-answers.ts";
+export { readBody, sendBytes, sendError, sendJson, sendText } from "./http-answers.ts";
 export type { HttpRequest, HttpResponse, HttpRoute, PathParameters } from "./http-routes.ts";
 export { unavailable } from "./interceptors/client.ts";
 export { shuttingDown } from "./interceptors/drain.ts";

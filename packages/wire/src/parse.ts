@@ -44,7 +44,11 @@ export function parseJson(input: string | Uint8Array, limits: ParseLimits = {}):
     const position = findSyntaxError(text);
     return refuse("not_json", `the text is not JSON at character ${position}`, { position });
   }
-  const maxDepth = limits.maxDepth ?? MAX_DEPTH;
+  return checkJson(value, limits.maxDepth);
+}
+
+/** The same for a value that was read from another notation of JSON. */
+export function checkJson(value: unknown, maxDepth: number = MAX_DEPTH): Parsed {
   try {
     checkFree(value, maxDepth);
   } catch (thrown) {

@@ -1,4 +1,6 @@
+import { getOption, hasOption } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
+import { message_proves_caller } from "@depute/contracts/depute/auth/v1/options_pb";
 import { inProcessKey } from "../call-values.ts";
 import { type AuthenticationOptions, authenticate, callerKey, HOP } from "../caller.ts";
 import { isSecret } from "../credentials.ts";
@@ -25,6 +27,7 @@ export function callerInterceptor(options: CallerOptions): Interceptor {
       htm: requestMethod,
       htu: `${options.publicUrl()}/${method.parent.typeName}/${method.name}`,
       trusted,
+      messageProves: hasOption(method, message_proves_caller) && getOption(method, message_proves_caller),
     });
     contextValues.set(callerKey, caller);
     return next(request);

@@ -31,7 +31,7 @@ test("an agent may send only so many messages a minute, whatever becomes of them
   const refused = () => refusalCode(stage.api.appendMessage({ envelope: stale }, as(ANN.key)));
   expect(await refused()).toEqual(["SESSION_HEAD_MOVED", "head_moved"]);
   await stage.invite();
-  expect(await refused()).toEqual(["LIMIT_EXCEEDED", "limit_exceeded"]);
+  expect(await refused()).toEqual(["LIMIT_EXCEEDED", "at_capacity"]);
   expect((await refusalCode(stage.invite()))[0]).toBe("LIMIT_EXCEEDED");
   await stage.say(BEN, "OBSERVE", {}, session);
   stage.clock.advance(12_000);
@@ -77,7 +77,7 @@ test("a message is bounded in size", async () => {
   const session = await stage.introduced();
   const long = stage.message(ANN, "OBSERVE", { data: "x".repeat(262_144) }, session);
   expect(await refusalCode(stage.api.appendMessage({ envelope: long }, as(ANN.key)))).toEqual([
-    "LIMIT_EXCEEDED",
-    "limit_exceeded",
+    "INVALID_REQUEST",
+    "malformed",
   ]);
 });

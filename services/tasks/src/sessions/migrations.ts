@@ -94,6 +94,18 @@ const REGISTRY_IDS = `
 ALTER TABLE session_parties ADD COLUMN registry_id TEXT NOT NULL DEFAULT '';
 `;
 
+// Disputes that parties filed; those that follow from a session are kept nowhere.
+const DISPUTES = `
+CREATE TABLE session_disputes (
+  session_id TEXT NOT NULL,
+  place BIGINT NOT NULL,
+  dispute_id TEXT NOT NULL,
+  dispute BLOB NOT NULL,
+  PRIMARY KEY (session_id, place)
+);
+CREATE UNIQUE INDEX session_disputes_by_id ON session_disputes (session_id, dispute_id);
+`;
+
 /** The tables of ASP sessions, in a file of their own: appending a message waits for no task. */
 export const SESSION_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "sessions", sql: SESSIONS },
@@ -103,4 +115,5 @@ export const SESSION_MIGRATIONS: readonly Migration[] = [
   { id: 5, name: "evidence", sql: EVIDENCE },
   { id: 6, name: "levels", sql: LEVELS },
   { id: 7, name: "registry ids", sql: REGISTRY_IDS },
+  { id: 8, name: "disputes", sql: DISPUTES },
 ];

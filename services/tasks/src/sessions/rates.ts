@@ -48,7 +48,7 @@ export class MessageRates {
     throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, `more than ${perMinute} messages a minute`, {
       metadata: {
         limit: "messages_per_minute",
-        code: "limit_exceeded",
+        code: "at_capacity",
         agent: agentId,
         max: String(perMinute),
         retry_after_ms: String(waitMs),

@@ -49,6 +49,7 @@ export const REASONS: Readonly<Record<RefusalCode, ErrorReason>> = {
   same_principal: SESSION_NOT_ALLOWED,
   already_participant: SESSION_STATE_CONFLICT,
   limit_exceeded: LIMIT_EXCEEDED,
+  at_capacity: LIMIT_EXCEEDED,
 };
 
 /** A refusal of the protocol as one of the platform. */

@@ -25,7 +25,7 @@ import type { TasksContext } from "../handlers/context.ts";
 import type { WakeUps } from "../wake-ups.ts";
 import { type Agents, agentNotFound, type KnownAgent } from "./agents.ts";
 import type { Callers, Candidate } from "./callers.ts";
-import { readDisputes } from "./disputes.ts";
+import { fileDispute, readDisputes } from "./disputes.ts";
 import type { Ending, SessionEngine } from "./engine.ts";
 import { evidencePage, readEvidence } from "./evidence.ts";
 import type { KnownSession } from "./known.ts";
@@ -92,7 +92,7 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
     async createSession({ invitation }, context) {
       const envelope = required(invitation, "invitation");
       const sender = senderOf(envelope);
-      const identity = await callers.identify(context, themselves(context, sender));
+      const identity = await callers.identify(context, themselves(context, sender), envelope);
       const known = await newcomers(
         [...new Set([sender, recipientOf(envelope) ?? sender])],
         identity,
@@ -107,7 +107,7 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
 
     async appendMessage(request, context) {
       const envelope = required(request.envelope, "envelope");
-      const identity = await callers.identify(context, participants(envelope.sessionId));
+      const identity = await callers.identify(context, participants(envelope.sessionId), envelope);
       const { principals, levels } = await visible(sessions, identity, envelope.sessionId);
       const sender = senderOf(envelope);
       const own = principals.get(sender);
@@ -210,6 +210,16 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       if (agent === undefined) throw agentNotFound(agentId);
       requireSpeaker(identity, agent.principal, agentId);
       return evidencePage(engine, agentId, size, pageToken);
+    },
+
+    async fileDispute(request, context) {
+      const dispute = required(request.dispute, "dispute");
+      const { sessionId, filedBy } = dispute;
+      const identity = await callers.identify(context, participants(sessionId));
+      const { session, principals } = await visible(sessions, identity, sessionId);
+      const own = principals.get(filedBy);
+      if (own !== undefined) requireSpeaker(identity, own, filedBy);
+      return { dispute: await fileDispute(engine.store, session, dispute) };
     },
 
     async listDisputes({ sessionId }, context) {

@@ -1,0 +1,74 @@
+/** What a first byte of MessagePack says of what follows. (MessagePack specification "Formats") */
+interface Head {
+  /** Bytes of a length, or of a number, after the first byte. */
+  readonly width: number;
+  readonly kind: "value" | "text" | "list" | "map";
+}
+
+const HEADS: ReadonlyMap<number, Head> = new Map<number, Head>([
+  ...[0xc0, 0xc2, 0xc3].map((byte): [number, Head] => [byte, { width: 0, kind: "value" }]),
+  [0xca, { width: 4, kind: "value" }],
+  [0xcb, { width: 8, kind: "value" }],
+  ...[1, 2, 4, 8].flatMap((width, at): [number, Head][] => [
+    [0xcc + at, { width, kind: "value" }],
+    [0xd0 + at, { width, kind: "value" }],
+  ]),
+  ...[1, 2, 4].map((width, at): [number, Head] => [0xd9 + at, { width, kind: "text" }]),
+  ...[2, 4].flatMap((width, at): [number, Head][] => [
+    [0xdc + at, { width, kind: "list" }],
+    [0xde + at, { width, kind: "map" }],
+  ]),
+]);
+
+/**
+ * What keeps bytes from being one MessagePack value of JSON's types; undefined for nothing. It takes one pass, does not
+ * recurse, and makes room for nothing: an element takes a byte at least, so headers that claim more elements than there are
+ * bytes are refused before anybody believes them.
+ *
+ * @param maxDepth levels of lists and maps
+ */
+export function faultIn(bytes: Uint8Array, maxDepth: number): string | undefined {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const open: number[] = [1];
+  let at = 0;
+  let claimed = 1;
+  for (;;) {
+    const rest = open.at(-1);
+    if (rest === undefined) return at === bytes.length ? undefined : "more follows after its end";
+    if (rest === 0) {
+      open.pop();
+      continue;
+    }
+    open[open.length - 1] = rest - 1;
+    const first = bytes[at];
+    if (first === undefined) return "it breaks off";
+    const { kind, width, length } = headOf(first);
+    if (kind === undefined) return "it has binary data or an extension type";
+    if (at + 1 + width > bytes.length) return "it breaks off";
+    const size = length ?? sizeAt(view, at + 1, width);
+    at += 1 + width;
+    if (kind === "text") at += size;
+    if (at > bytes.length) return "it breaks off";
+    if (kind === "list" || kind === "map") {
+      const elements = kind === "map" ? 2 * size : size;
+      claimed += elements;
+      if (claimed > bytes.length) return "it breaks off";
+      if (open.length > maxDepth) return "it is nested too deep";
+      open.push(elements);
+    }
+  }
+}
+
+function headOf(first: number): { kind?: Head["kind"]; width: number; length?: number } {
+  if (first < 0x80 || first >= 0xe0) return { kind: "value", width: 0 };
+  if (first < 0x90) return { kind: "map", width: 0, length: first & 0x0f };
+  if (first < 0xa0) return { kind: "list", width: 0, length: first & 0x0f };
+  if (first < 0xc0) return { kind: "text", width: 0, length: first & 0x1f };
+  return HEADS.get(first) ?? { width: 0 };
+}
+
+function sizeAt(view: DataView, at: number, width: number): number {
+  if (width === 1) return view.getUint8(at);
+  if (width === 2) return view.getUint16(at);
+  return width === 4 ? view.getUint32(at) : 0;
+}

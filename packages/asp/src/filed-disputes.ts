@@ -1,0 +1,46 @@
+import type { Dispute } from "@depute/contracts/asp/v0/dispute_pb";
+import { type Refusal, Refused } from "./refusal.ts";
+import { isPrincipal, objectOf, partyOf, type Session } from "./session.ts";
+
+/** Disputes that may be filed in one session, and bytes of one in canonical JSON. */
+export const MAX_FILED_DISPUTES = 100;
+export const MAX_DISPUTE_BYTES = 65_536;
+
+/**
+ * Whether a party may file a dispute, by the session alone: one of the two parties, against the other, about a commitment
+ * that was accepted. The end of the session does not matter: what was promised may be due later.
+ *
+ * @returns why not; undefined for one that may be filed
+ */
+export function refusalOfDispute(session: Session, dispute: Dispute): Refusal | undefined {
+  try {
+    checkDispute(session, dispute);
+    return undefined;
+  } catch (thrown) {
+    if (thrown instanceof Refused) return thrown.refusal;
+    throw thrown;
+  }
+}
+
+function checkDispute(session: Session, { sessionId, commitmentId, filedBy, filedAgainst }: Dispute): void {
+  if (sessionId !== session.sessionId) {
+    throw new Refused("wrong_session", "sessionId is not the session of the call");
+  }
+  const [by, against] = [partyOf(session, filedBy), partyOf(session, filedAgainst)];
+  if (by === undefined || !isPrincipal(by)) {
+    throw new Refused(
+      "wrong_party",
+      "filedBy is none of the two parties of the session: only they file disputes",
+    );
+  }
+  if (against === undefined || !isPrincipal(against) || against.side === by.side) {
+    throw new Refused("unknown_party", "filedAgainst is not the party on the other side");
+  }
+  const commitment = objectOf(session, commitmentId);
+  if (commitment?.kind !== "commitment") {
+    throw new Refused("unknown_reference", "commitmentId names no commitment of the session");
+  }
+  if (commitment.status !== "accepted" && commitment.status !== "fulfilled") {
+    throw new Refused("reference_closed", "the commitment was not accepted, so nobody is bound by it");
+  }
+}
