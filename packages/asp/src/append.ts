@@ -16,6 +16,7 @@ import { isPrincipal, isTerminal, type Party, partyOf, type Session, withParty }
 import { type About, aboutOf, bodyOf, type MessageBody } from "./subject.ts";
 import { type Row, rowFor } from "./table.ts";
 import { advance, endSession } from "./time.ts";
+import { endOf, whyNotNow } from "./why.ts";
 
 /** The only version that is spoken; another is refused, for there is no negotiation. (ASP specification) */
 export const ASP_VERSION = "asp/0.1";
@@ -57,11 +58,17 @@ function appended(
   const stated = checkForm(session, envelope, context);
   const known = withSender(session, envelope, stated, context);
   const sender = partyOf(known, stated.agentId);
-  if (sender === undefined || sender.presence === "left" || sender.closed) {
+  if (sender === undefined || sender.presence === "left") {
     throw new Refused("not_a_participant", "the sender takes no part in this session");
   }
   const { size } = checkIntegrity(envelope, sender, context);
-  if (isTerminal(session.state)) throw new Refused("session_ended", "the session has ended");
+  if (isTerminal(session.state)) throw new Refused("session_ended", endOf(session));
+  if (sender.closed) {
+    throw new Refused(
+      "not_a_participant",
+      "the sender has sent CLOSE, and says nothing more in this session",
+    );
+  }
   checkPlace(known, envelope, sender, context);
   // A session that was stored before they were counted has none.
   const byteCount = (session.byteCount ?? 0) + size;
@@ -183,7 +190,10 @@ function checkTrust(state: SessionState, { orgId, trustScore }: Sender, party: P
   }
   const isNoted = state !== SessionState.IDLE && state !== SessionState.INVITED;
   if (isNoted && party.trustScore !== undefined && party.trustScore !== trustScore) {
-    throw new Refused("trust_mismatch", `the sender's score in this session is ${party.trustScore}`);
+    throw new Refused(
+      "trust_mismatch",
+      `sender.trustScore has to be ${party.trustScore}, the score that was noted when the sender came: participants of the session tell it`,
+    );
   }
 }
 
@@ -194,10 +204,13 @@ function applyMachine(session: Session, envelope: Envelope, sender: Party, conte
   const row = rowFor(performative, about.subject);
   const next = row?.moves.get(session.state);
   if (row === undefined || next === undefined) {
-    throw new Refused("wrong_state", "the session's state does not allow this message");
+    throw new Refused("wrong_state", whyNotNow(session, performative));
   }
   if (session.closingMs !== undefined && !row.whenClosing) {
-    throw new Refused("closing", "a party has closed: nothing new is opened");
+    throw new Refused(
+      "closing",
+      "a party has sent CLOSE: nothing new is opened, and what is open is answered before the other side closes",
+    );
   }
   if (!row.by.includes("newcomer")) {
     checkRecipient(session, envelope, body);

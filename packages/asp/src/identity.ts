@@ -13,10 +13,20 @@ import type { Party } from "./session.ts";
  */
 export function checkCard({ agentId, key }: Party, data: Value | undefined): void {
   const card = decode(AgentCardSchema, data === undefined ? undefined : toJson(ValueSchema, data));
-  if (!card.ok) throw new Refused("malformed", "an identity is an agent card");
+  if (!card.ok) {
+    const { path, message } = card.error;
+    throw new Refused(
+      "malformed",
+      `content.body.data has to be the sender's agent card: ${path === "" ? "it" : path} ${message}`,
+    );
+  }
   const { agentId: named, signingPublicKey } = card.message;
-  if (named !== agentId) throw new Refused("unknown_agent", "the card is another agent's");
+  if (named !== agentId)
+    throw new Refused("unknown_agent", "agentId of the card is not the sender's: a party shows its own card");
   if (signingPublicKey !== undefined && signingPublicKey.x !== key) {
-    throw new Refused("unknown_agent", "the card names another key than the one that is known");
+    throw new Refused(
+      "unknown_agent",
+      "signingPublicKey of the card is not the key of the registered card: register the card again, or show that one",
+    );
   }
 }

@@ -22,6 +22,7 @@ export {
 } from "./integrity.ts";
 export * from "./limits.ts";
 export { type Outcome, outcomesOf } from "./outcomes.ts";
+export { howFound } from "./parties.ts";
 export {
   type EcKey,
   isEs256,

@@ -22,7 +22,7 @@ export function addParty(
     throw new Refused("limit_exceeded", `more than ${MAX_PARTIES} participants`);
   }
   const facts = context.agent(party.agentId);
-  if (facts === undefined) throw new Refused("unknown_agent", "nobody knows the agent");
+  if (facts === undefined) throw new Refused("unknown_agent", howFound(party.agentId));
   const { key, proofThumbprint, orgId, trustScore, conformance } = before ?? facts;
   const same = session.parties.find((other) => other.agentId !== party.agentId && other.key === key);
   if (same !== undefined) {
@@ -43,6 +43,11 @@ export function addParty(
   };
   const others = session.parties.filter(({ agentId }) => agentId !== party.agentId);
   return { ...session, parties: before === undefined ? [...others, joined] : replace(session, joined) };
+}
+
+/** What an agent needs so that sessions find it. */
+export function howFound(uri: string): string {
+  return `no agent is found as ${uri}: an agent of sessions is registered with a card whose agentId is its URI, and with a key (its principal, or signingPublicKey of the card) that holds the URI's authority`;
 }
 
 function replace({ parties }: Session, joined: Party): Party[] {

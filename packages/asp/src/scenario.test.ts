@@ -7,7 +7,7 @@ import { nativeEngine } from "@depute/dct/native";
 import { decodeValid, encode } from "@depute/wire";
 import { describe, expect, test } from "vitest";
 import { seal } from "./integrity.ts";
-import { objectOf, objectsOf } from "./session.ts";
+import { isTerminal, objectOf, objectsOf } from "./session.ts";
 import { type Actor, ALPHA, BETA, GAMMA, identity, proposal, STRANGER, Stage } from "./testing/stage.ts";
 import { exportTranscript, verifyTranscript } from "./transcript.ts";
 
@@ -152,8 +152,9 @@ describe("each message of the scenario, done wrong, is refused and the session g
     expect(code(seal(nativeEngine, genuine, STRANGER.seed))).toBe("bad_signature");
     expect(code(altered({ version: "asp/1.0" }))).toBe("unsupported_version");
     expect(code(genuine)).toBe("appended");
-    // Who has closed does not take part any more.
-    expect(code(genuine)).toBe(performative === "CLOSE" ? "not_a_participant" : "duplicate_message");
+    // A party that has closed says nothing more; after the end nobody does.
+    const closed = isTerminal(stage.session.state) ? "session_ended" : "not_a_participant";
+    expect(code(genuine)).toBe(performative === "CLOSE" ? closed : "duplicate_message");
   });
 
   test.each(wrongTurns)("$name out of place", ({ index, line: [who, performative, body, , recipient] }) => {

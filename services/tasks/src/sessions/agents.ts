@@ -1,5 +1,5 @@
 import { type CallOptions, type Client, createClient, type Transport } from "@connectrpc/connect";
-import { type AgentFacts, jwkThumbprint } from "@depute/asp";
+import { type AgentFacts, howFound, jwkThumbprint } from "@depute/asp";
 import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
@@ -79,5 +79,5 @@ function undefinedUnlessKnown(thrown: unknown): undefined {
 }
 
 export function agentNotFound(agentId: string): DeputeError {
-  return new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: agentId } });
+  return new DeputeError(ErrorReason.AGENT_NOT_FOUND, howFound(agentId), { metadata: { agent: agentId } });
 }

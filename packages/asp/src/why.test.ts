@@ -1,0 +1,98 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { expect, test } from "vitest";
+import { CLOSE_GRACE_MS, INVITATION_TIMEOUT_MS } from "./limits.ts";
+import { type Actor, ALPHA, BETA, identity, proposal, STRANGER, Stage } from "./testing/stage.ts";
+
+/** What a refused sender reads: it has to say what to do. */
+function detail(
+  stage: Stage,
+  who: Actor,
+  ...[performative, body, sent]: [Parameters<Stage["write"]>[1], JsonObject, Parameters<Stage["write"]>[3]?]
+): string {
+  const result = stage.offer(stage.write(who, performative, body, sent));
+  return result.ok ? "appended" : result.refusal.detail;
+}
+
+const invited = () => {
+  const stage = new Stage();
+  stage.invite();
+  return stage;
+};
+
+test("before its acceptance an invitation awaits an answer", () => {
+  const told = detail(invited(), ALPHA, "PROPOSE", proposal("p"));
+  expect(told).toContain(
+    `PROPOSE does not fit the state INVITED: the invitation awaits ACCEPT or REJECT of ${BETA.agentId}`,
+  );
+});
+
+test("before a PROPOSE both parties owe their identity, and the one that still does is named", () => {
+  const stage = invited();
+  stage.say(BETA, "ACCEPT", { referenceId: "prop_inv" });
+  const both = detail(stage, ALPHA, "PROPOSE", proposal("p"));
+  expect(both).toContain('INFORM with informType "identity"');
+  expect(both).toContain(`${ALPHA.agentId} and ${BETA.agentId} still has to`);
+  stage.say(ALPHA, "INFORM", identity(ALPHA));
+  const one = detail(stage, ALPHA, "PROPOSE", proposal("p"));
+  expect(one).toContain(`; ${BETA.agentId} still has to`);
+  expect(one).not.toContain(ALPHA.agentId);
+});
+
+test("in every other state the performatives that fit are named", () => {
+  const stage = new Stage();
+  stage.converse();
+  expect(detail(stage, ALPHA, "PROPOSE", { ...proposal("again"), type: "session-invitation" })).toMatch(
+    /PROPOSE does not fit the state CONVERSING: it allows .*COUNTER/,
+  );
+});
+
+test("the member that a card lacks, or has wrong, is named", () => {
+  const stage = invited();
+  stage.say(BETA, "ACCEPT", { referenceId: "prop_inv" });
+  const show = (data: JsonObject) => detail(stage, ALPHA, "INFORM", { informType: "identity", data });
+  const { data } = identity(ALPHA) as { data: JsonObject };
+  const { name: _name, ...nameless } = data;
+  expect(show(nameless)).toContain("content.body.data has to be the sender's agent card: /name");
+  expect(show({ ...data, capabilities: "walk" })).toContain("/capabilities");
+  expect(show({ ...data, agentId: BETA.agentId })).toContain("agentId of the card");
+  expect(show({ ...data, signingPublicKey: { kty: "OKP", crv: "Ed25519", x: BETA.key } })).toContain(
+    "signingPublicKey of the card is not the key",
+  );
+});
+
+test("after the end each sender reads that it is the end, how it came, and what to do", () => {
+  const rejected = invited();
+  rejected.say(BETA, "REJECT", { referenceId: "prop_inv", code: "policy_violation" });
+  expect(detail(rejected, ALPHA, "OBSERVE", {})).toMatch(
+    /^the session has ended as FAILED at \S+Z: the invitation was rejected; open another one$/,
+  );
+  const late = invited();
+  late.pass(INVITATION_TIMEOUT_MS);
+  expect(detail(late, BETA, "ACCEPT", { referenceId: "prop_inv" })).toContain("was not answered");
+  const closed = new Stage();
+  closed.converse();
+  for (const one of [ALPHA, BETA]) closed.say(one, "CLOSE", {});
+  // Also one that has closed itself: that it is over says more than that it has left.
+  expect(detail(closed, ALPHA, "OBSERVE", {})).toContain("ended as CLOSED");
+  const halfClosed = new Stage();
+  halfClosed.converse();
+  halfClosed.say(ALPHA, "CLOSE", {});
+  expect(detail(halfClosed, ALPHA, "OBSERVE", {})).toContain("has sent CLOSE");
+  halfClosed.pass(CLOSE_GRACE_MS);
+  expect(detail(halfClosed, BETA, "OBSERVE", {})).toContain("one party sent CLOSE");
+});
+
+test("the score that has to be stated is told", () => {
+  const stage = new Stage();
+  stage.introduce();
+  const lying = { ...ALPHA, trustScore: 99 };
+  expect(detail(stage, lying, "OBSERVE", {})).toContain(`sender.trustScore has to be ${ALPHA.trustScore}`);
+});
+
+test("what an agent needs to be found is told", () => {
+  const told = detail(new Stage(), ALPHA, "PROPOSE", INVITATION, { recipient: STRANGER.agentId });
+  expect(told).toContain(STRANGER.agentId);
+  expect(told).toContain("signingPublicKey");
+});
+
+const INVITATION = { proposalId: "inv", type: "session-invitation", subject: "s" };
