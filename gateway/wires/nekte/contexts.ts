@@ -72,18 +72,33 @@ export async function draftedContext(
   if (context === undefined) return {};
   if (task?.cap === undefined) checkScope(context);
   if (context.compression === "reference") {
-    return { contextIds: [await referenceOf({ contexts }, context, call)], inputFromContext: true };
+    return {
+      contextIds: [await referenceOf({ contexts }, context, capabilityOf(task?.cap), call)],
+      inputFromContext: true,
+    };
   }
   return { contexts: [context], inputFromContext: true };
 }
 
-async function referenceOf({ contexts }: Contexts, { id }: ContextEnvelope, call: WireCall): Promise<string> {
+/** The id of a capability without its agent's; empty for free work. */
+export function capabilityOf(cap: string | undefined): string {
+  return cap === undefined ? "" : cap.slice(cap.indexOf("/") + 1);
+}
+
+async function referenceOf(
+  { contexts }: Contexts,
+  { id }: ContextEnvelope,
+  capabilityId: string,
+  call: WireCall,
+): Promise<string> {
   if (id === undefined) throw invalid("/context/id", "is needed to name a context");
   if (hasProof(call)) {
     if (isUuid(id)) return id;
     throw invalid("/context/id", "has to be the server's id, because a holder proof counts for one call");
   }
-  const { context } = await byName(id, call, (name) => contexts.requestContext({ name }, call.asCaller));
+  const { context } = await byName(id, call, (name) =>
+    contexts.requestContext({ name, capabilityId }, call.asCaller),
+  );
   return context?.id ?? id;
 }
 

@@ -1,32 +1,29 @@
-import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
-import {
-  type CapabilityFull,
-  type ContextRequest,
-  type ContextResponse,
-  type DelegateEvent,
-  DelegateEventSchema,
-  type DelegateRequest,
-  type DiscoverRequest,
-  type InvokeRequest,
-  type TaskCancelRequest,
-  type TaskResumeRequest,
-  type TaskStatusRequest,
-  type VerifyRequest,
+import type {
+  CapabilityFull,
+  ContextRequest,
+  ContextResponse,
+  DelegateRequest,
+  DiscoverRequest,
+  InvokeRequest,
+  TaskCancelRequest,
+  TaskResumeRequest,
+  TaskStatusRequest,
+  VerifyRequest,
 } from "@depute/contracts/nekte/v1/nekte_pb";
-import { DeputeError, ErrorReason, fromTimestamp, invalid, newId, reasonName } from "@depute/core";
+import { DeputeError, ErrorReason, invalid, newId } from "@depute/core";
 import { fromConnectError, reasonOf } from "@depute/service";
 import type { Clients } from "../../src/clients.ts";
 import { renameFields, withMetadata } from "../../src/fault.ts";
 import type { WireCall } from "../../src/wire-call.ts";
 import { type Resolved, resolveLevel, tokensUsed } from "./budget.ts";
-import { answerContext, draftedContext } from "./contexts.ts";
+import { answerContext, capabilityOf, draftedContext } from "./contexts.ts";
 import { type Discovery, discover } from "./discover.ts";
-import { elapsedMs, type TaskView, toDelegateEvent, toError, viewAfter } from "./events.ts";
+import { elapsedMs } from "./events.ts";
 import { readJson } from "./json.ts";
 import { type NekteState, stateBefore, stateOfTask } from "./states.ts";
+import { type Begun, failureOf, firstOf, type Told, tellAll, timeOf } from "./streams.ts";
 import { type Verified, verify } from "./verify.ts";
 
 /** What the methods work with. */
@@ -42,12 +39,6 @@ export interface NekteContext {
 export type Invocation =
   | { readonly kind: "result"; readonly taskId: string; readonly result: Resolved; readonly ms: number }
   | { readonly kind: "outdated"; readonly schema: CapabilityFull };
-
-/** One event of a delegated task. `sequence` is its place in the task's log; absent for a fault of the stream. */
-export interface Told {
-  readonly event: DelegateEvent;
-  readonly sequence?: bigint;
-}
 
 /**
  * What NEKTE's methods do, on messages; JSON and gRPC share it. `agentId` is the agent that the address names, or empty
@@ -234,7 +225,7 @@ export class NekteMethods {
     const isSame =
       known !== undefined &&
       (agentId === "" || known.agentId === agentId) &&
-      known.capabilityId === (task.cap?.split("/").at(-1) ?? "") &&
+      known.capabilityId === capabilityOf(task.cap) &&
       known.description === task.desc;
     return isSame ? known.id : undefined;
   }
@@ -321,14 +312,6 @@ export interface Lifecycle {
   readonly previousStatus: NekteState;
 }
 
-type Events = AsyncIterator<{ event?: TaskEvent | undefined }>;
-
-/** A stream of a task's events that has begun. */
-interface Begun {
-  readonly first: IteratorResult<{ event?: TaskEvent | undefined }>;
-  readonly events: Events;
-}
-
 /** What comes of delegating again with a context that is gone: it cannot be named, or another one is the draft's. */
 const CONTEXT_GONE: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.TASK_ID_TAKEN,
@@ -336,73 +319,10 @@ const CONTEXT_GONE: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.CONTEXT_EXPIRED,
 ]);
 
-async function firstOf(stream: AsyncIterable<{ event?: TaskEvent | undefined }>): Promise<Begun> {
-  const events = stream[Symbol.asyncIterator]();
-  return { first: await events.next(), events };
-}
-
-async function* tellAll(
-  first: IteratorResult<{ event?: TaskEvent | undefined }>,
-  events: Events,
-  begun: TaskView,
-  after: bigint,
-  signal: AbortSignal,
-): AsyncGenerator<Told, void, undefined> {
-  let view = begun;
-  try {
-    for (let item = first; item.done !== true; item = await events.next()) {
-      const { event } = item.value;
-      if (event === undefined) continue;
-      const told = event.sequence <= after ? undefined : toDelegateEvent(event, view);
-      view = viewAfter(event, view);
-      if (told !== undefined) yield { event: told, sequence: event.sequence };
-    }
-  } catch (thrown) {
-    if (signal.aborted) return;
-    yield { event: create(DelegateEventSchema, { event: toError(thrown, view.taskId) }) };
-  } finally {
-    await events.return?.();
-  }
-}
-
-/** How a task ended that has no result; undefined while it goes on. */
-function failureOf({ payload, taskId }: TaskEvent): DeputeError | undefined {
-  switch (payload.case) {
-    case "failed":
-    case "rejected": {
-      const { reason, message } = payload.value;
-      return new DeputeError(ErrorReason.TASK_FAILED, message || reason, { metadata: { failure: reason } });
-    }
-    case "expired": {
-      const { reason, message } = payload.value;
-      if (reason === reasonName(ErrorReason.CONTEXT_EXPIRED)) {
-        return new DeputeError(ErrorReason.CONTEXT_EXPIRED, message, { metadata: { context: "" } });
-      }
-      return new DeputeError(ErrorReason.TASK_TIMEOUT, message, {
-        metadata: { task: taskId, limit: "total" },
-      });
-    }
-    case "revoked":
-      return new DeputeError(ErrorReason.TOKEN_DENIED, payload.value.message, {
-        metadata: { denial: "revoked" },
-      });
-    case "cancelled":
-      return new DeputeError(ErrorReason.TASK_FAILED, "the task was cancelled", {
-        metadata: { failure: "CANCELLED" },
-      });
-    default:
-      return undefined;
-  }
-}
-
 function noAgent(): DeputeError {
   return new DeputeError(
     ErrorReason.AGENT_NOT_FOUND,
     "no agent is named: post to /nekte/{agent}, or let DEPUTE_NEKTE_DEFAULT_AGENT name one",
     { metadata: { agent: "" } },
   );
-}
-
-function timeOf({ eventTime }: TaskEvent): number {
-  return eventTime === undefined ? 0 : fromTimestamp(eventTime);
 }
