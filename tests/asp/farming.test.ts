@@ -26,8 +26,12 @@ const trustOf = async (one: Agent) => {
   const url = `${platform.url}/depute.registry.v1.TrustService/GetTrust`;
   const headers = { "content-type": "application/json" };
   const body = JSON.stringify({ agentId: idOf(one) });
-  const { overall } = await (await fetch(url, { method: "POST", headers, body })).json();
-  return { score: overall.score ?? 0, count: Number(overall.evidenceCount ?? 0), level: overall.level ?? 0 };
+  const response = await fetch(url, { method: "POST", headers, body });
+  const { overall } = (await response.json()) as {
+    overall: { score?: number; level?: number; evidenceCount?: string };
+  };
+  const { score = 0, level = 0, evidenceCount = "0" } = overall;
+  return { score, level, count: Number(evidenceCount) };
 };
 
 type Said = readonly [Agent, keyof typeof Performative, JsonObject];
@@ -66,19 +70,12 @@ const [ONE, TWO, THREE] = SYBILS as [Agent, Agent, Agent];
 
 test("empty sessions and commitments over nothing move no score", async () => {
   await session(ONE, TWO, []);
-  const agreed = [
-    [ONE, "COMMIT", { commitmentId: "cmt", type: "agreement", subject: "s", terms: {} }],
-    [TWO, "ACCEPT", { referenceId: "cmt" }],
-    [TWO, "INFORM", { informType: "result", references: ["cmt"] }],
-  ] as const;
-  await session(
-    TWO,
-    ONE,
-    agreed.map(([who, ...rest]) => [who === ONE ? TWO : ONE, ...rest]),
-    {
-      outcome: "fulfilled",
-    },
-  );
+  const agreed: Said[] = [
+    [TWO, "COMMIT", { commitmentId: "cmt", type: "agreement", subject: "s", terms: {} }],
+    [ONE, "ACCEPT", { referenceId: "cmt" }],
+    [ONE, "INFORM", { informType: "result", references: ["cmt"] }],
+  ];
+  await session(TWO, ONE, agreed, { outcome: "fulfilled" });
   for (const one of [ONE, TWO]) {
     await recorded(one, 2);
     expect(await trustOf(one)).toMatchObject({ score: 10, level: 0 });
