@@ -31,7 +31,6 @@ function proof(htm: string, htu: string, { header = {}, jwk = {}, claims = {} }:
 
 type Door = [name: string, method: string, path: string, body?: Json];
 
-const MCP = { accept: "application/json, text/event-stream" };
 const DOORS: Door[] = [
   ["Connect", "POST", "/depute.tokens.v1.TokenService/GetIssuer", {}],
   ["another service over Connect", "POST", "/depute.tasks.v1.TaskService/ListTasks", {}],
@@ -39,9 +38,9 @@ const DOORS: Door[] = [
   ["NEKTE delegation", "POST", "/nekte/echo", call("nekte.task.status", { task_id: "task-1" })],
   ["DelegateOS", "POST", "/delegateos", call("delegateos/revoke", revocation())],
   ["DelegateOS's list", "GET", "/delegateos/revocations"],
-  ["ASP", "GET", "/v1/asp/sessions?agent_id=echo"],
+  ["ASP", "GET", "/v1/asp/discover"],
   ["CAP", "GET", "/cap/inbox/echo"],
-  ["Agenta", "GET", "/agenta/executions/execution-1"],
+  ["Agenta", "GET", "/agenta/offers"],
 ];
 
 function revocation() {
@@ -57,7 +56,7 @@ function revocation() {
 const ask = ([, method, path, body]: Door, dpop: string) =>
   fetch(`${platform.url}${path}`, {
     method,
-    headers: { "content-type": "application/json", ...MCP, dpop },
+    headers: { "content-type": "application/json", dpop },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
 const addressOf = (path: string) => `${platform.url}${path.split("?", 1)[0]}`;

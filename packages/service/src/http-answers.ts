@@ -1,10 +1,10 @@
 import type { ServerResponse } from "node:http";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
-import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { CHALLENGE } from "./challenge.ts";
 import { toConnectError, toWire } from "./errors-on-wire.ts";
+import { setGrpcStatus } from "./grpc-status.ts";
 import type { HttpRequest, HttpResponse } from "./http-routes.ts";
 
 /** Answers with a JSON document. */
@@ -24,16 +24,7 @@ export function sendText(
   text: string,
   headers: Record<string, string>,
 ): void {
-  sendBytes(response, status, Buffer.from(text), headers);
-}
-
-/** Answers with bytes; the headers name their content type. */
-export function sendBytes(
-  response: HttpResponse,
-  status: number,
-  bytes: Uint8Array,
-  headers: Record<string, string>,
-): void {
+  const bytes = Buffer.from(text);
   const challenge = status === 401 ? CHALLENGE : {};
   writeHead(response, status, { "content-length": String(bytes.length), ...challenge, ...headers });
   response.end(bytes);
@@ -93,7 +84,9 @@ function sendRefusal(
     sendJson(response, httpStatus, errorToJson(error, undefined));
     return;
   }
-  const status = Object.fromEntries(setTrailerStatus(new Headers(), error));
+  const trailer = new Headers();
+  setGrpcStatus(trailer, error);
+  const status = Object.fromEntries(trailer);
   if (type.startsWith("application/grpc-web")) {
     writeHead(response, 200, { "content-type": type, ...status });
   } else {

@@ -3,6 +3,7 @@ import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/conn
 import { codeToHttpStatus, errorFromJsonBytes, errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError, grpcStatusOk, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { reasonOf, toConnectError, withNote } from "./errors-on-wire.ts";
+import { respellMessage } from "./grpc-status.ts";
 import type { ErrorNote } from "./service-manners.ts";
 
 /** Answers one RPC. */
@@ -37,9 +38,10 @@ function grpcWithReason(
 /** Completes the error that stands in a gRPC trailer, if one does and nothing but its code says what it is. */
 export function addReason(trailer: Headers, note?: ErrorNote): void {
   const status = trailer.get("grpc-status");
-  if (status === null || status === grpcStatusOk || trailer.has("grpc-status-details-bin")) return;
-  const error = findTrailerError(trailer);
+  if (status === null || status === grpcStatusOk) return;
+  const error = trailer.has("grpc-status-details-bin") ? undefined : findTrailerError(trailer);
   if (error !== undefined) setTrailerStatus(trailer, withNote(reasoned(error), note));
+  respellMessage(trailer);
 }
 
 async function* thenCall(body: AsyncIterable<Uint8Array>, done: () => void): AsyncIterable<Uint8Array> {
