@@ -306,7 +306,7 @@ describe("delegateos/revoke", () => {
     const { revocations } = platform.clients;
     const { lastSequence } = await revocations.listRevocations({});
     const sequence = Number(lastSequence) + 1;
-    const taken = { revocationId, state: "revoked", sequence };
+    const taken = { revocationId, state: "revoked", sequence, revocation };
     expect(await result(post("delegateos/revoke", { revocation, dct }))).toEqual(taken);
     expect(await result(post("delegateos/revoke", { revocation }))).toEqual(taken);
     const { result: looked } = await platform.clients.tokens.inspectToken({

@@ -65,6 +65,7 @@ export class DelegateosMethods {
       revocationId: entry.revocationId,
       state: revocation === undefined ? RevocationState.PENDING : RevocationState.REVOKED,
       ...(revocation === undefined ? {} : { sequence: revocation.sequence }),
+      ...(revocation?.entry === undefined ? {} : { revocation: revocation.entry }),
     });
   }
 }

@@ -16,6 +16,7 @@ import {
   fromConnectError,
   type HttpRoute,
   ownHeaders,
+  type PathParameters,
   type ServiceDeps,
   SettingsError,
 } from "@depute/service";
@@ -23,8 +24,12 @@ import type { Clients } from "../../src/clients.ts";
 import type { WireDeps } from "../../src/json-rpc-route.ts";
 import { wireCall } from "../../src/wire-call.ts";
 import { answerMcp } from "./endpoint.ts";
+import { answerMessage, answerUnknown } from "./message.ts";
 import { ownServer } from "./own.ts";
 import { presentedBy } from "./presented.ts";
+
+/** The last part of the address that the published DelegateOS client calls. */
+const MESSAGE = "message";
 
 export interface McpWire {
   readonly http: HttpRoute[];
@@ -48,7 +53,10 @@ export function mcpWire(
     longestCallMs,
   });
   const faces = new Map<string, HttpFace>();
+  const proxies = new Map<string, McpProxy>();
   for (const [name, upstream] of config.upstreams) {
+    if (name === MESSAGE)
+      throw new SettingsError(`mcp: /upstreams/${name}: the name is an address of the platform's own`);
     const { address } = upstream;
     if (address === undefined) throw new SettingsError(`mcp: /upstreams/${name}: stdio or http is wanted`);
     const path = `/mcp/${name}`;
@@ -67,12 +75,28 @@ export function mcpWire(
     });
     const onError = (err: Error) => deps.log.debug({ err, path }, "mcp");
     faces.set(name, new HttpFace({ proxy, clock: deps.clock, audience, onError }));
+    proxies.set(name, proxy);
   }
   const own = ownServer(
     { ...clients, verification: createClient(VerificationService, connect("verifier")) },
     deps,
   );
   const methods = ["POST", "GET", "DELETE"];
+  const message = (path: string, nameOf: (parameters: PathParameters) => string): HttpRoute => ({
+    methods: ["POST"],
+    path,
+    handle(request, response, parameters) {
+      const address = request.url?.split("?", 1)[0] ?? path;
+      const name = nameOf(parameters);
+      return answerMcp(
+        (web, body, url) => answerMessage(proxies, name, body, request, web, url),
+        address,
+        deps,
+        request,
+        response,
+      );
+    },
+  });
   return {
     http: [
       ...[...faces].map(([name, face]): HttpRoute => {
@@ -97,6 +121,14 @@ export function mcpWire(
           const call = wireCall(request, response, deps.publicUrl);
           return answerMcp((web, body) => own.answer(web, body, call), "/mcp", deps, request, response);
         },
+      },
+      message(`/mcp/${MESSAGE}`, () => ""),
+      message(`/mcp/${MESSAGE}/{server}`, ({ server = "" }) => server),
+      {
+        methods,
+        path: "/mcp/{rest...}",
+        handle: (request, response) =>
+          answerMcp(async () => answerUnknown([...faces.keys()]), "/mcp", deps, request, response),
       },
     ],
     close: async () => {

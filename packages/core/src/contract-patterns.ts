@@ -1,3 +1,5 @@
+import { relaxedPattern } from "./id-rule.ts";
+
 /** Bounded by the number of patterns in the contracts. */
 const regexes = new Map<string, RegExp>();
 
@@ -16,5 +18,5 @@ export function regexOf(pattern: string): RegExp {
 
 /** Whether a text matches a pattern of a contract. Throws SyntaxError for a pattern that is no RegExp. */
 export function regexMatch(pattern: string, against: string): boolean {
-  return regexOf(pattern).test(against);
+  return (relaxedPattern(pattern) ?? regexOf(pattern)).test(against);
 }

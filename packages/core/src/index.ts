@@ -7,6 +7,7 @@ export * from "./contract-rules.ts";
 export * from "./detail.ts";
 export * from "./errors.ts";
 export * from "./hex.ts";
+export { type IdRule, idRule, RELAXED_ID, setIdRule } from "./id-rule.ts";
 export * from "./ids.ts";
 export * from "./independence.ts";
 export * from "./json-formats.ts";

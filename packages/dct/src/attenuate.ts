@@ -6,7 +6,7 @@ import { newId } from "./ids.ts";
 import { BlockTexts } from "./payload.ts";
 import { parsePrincipal } from "./principal.ts";
 import type { ShapeRules } from "./shape.ts";
-import { assertAttenuation, assertToken, STRICT_RULES } from "./structure.ts";
+import { assertAttenuation, assertToken, DEFAULT_RULES } from "./structure.ts";
 import type { Attenuation, Capability, Keypair, SignedJSONToken } from "./types.ts";
 
 /** What a holder says of the next link. An absent limit stays as it was, except that one hop of depth is used up. */
@@ -103,7 +103,7 @@ export function attenuateToken(
 
 /** A copy of the token with the block, not yet signed; throws TokenError unless the whole is well formed and narrows. */
 function append(token: SignedJSONToken, block: Attenuation, options: AttenuateOptions): SignedJSONToken {
-  const rules = options.rules ?? STRICT_RULES;
+  const rules = options.rules ?? DEFAULT_RULES;
   assertAttenuation(block, rules);
   const longer: SignedJSONToken = JSON.parse(
     canonicalJson({ ...token, attenuations: [...token.attenuations, block] }),

@@ -7,7 +7,7 @@ import { NamespaceRegistry } from "./namespaces.ts";
 import { BlockTexts } from "./payload.ts";
 import { parsePrincipal } from "./principal.ts";
 import type { ShapeRules } from "./shape.ts";
-import { assertAuthority, assertToken, STRICT_RULES } from "./structure.ts";
+import { assertAuthority, assertToken, DEFAULT_RULES } from "./structure.ts";
 import { formatTime, parseTime } from "./time.ts";
 import {
   type Authority,
@@ -68,7 +68,7 @@ export function buildAuthority(issuer: string, params: CreateParams, options: Cr
     expiresAt: params.expiresAt ?? formatTime(start + DEFAULT_LIFETIME_MS),
     issuedAt,
   };
-  assertAuthority(authority, options.rules ?? STRICT_RULES);
+  assertAuthority(authority, options.rules ?? DEFAULT_RULES);
   assertLifetime(authority, options.maxLifetimeMs ?? MAX_LIFETIME_MS);
   if (authority.chainDepth > authority.maxChainDepth) {
     deny("chain_depth_exceeded", "authority", { max: authority.maxChainDepth, actual: authority.chainDepth });
@@ -92,7 +92,7 @@ export function attachAuthoritySignature(
   engine: CryptoEngine,
   authority: Authority,
   signature: Uint8Array,
-  rules: ShapeRules = STRICT_RULES,
+  rules: ShapeRules = DEFAULT_RULES,
 ): SignedJSONToken {
   assertAuthority(authority, rules);
   const key = parsePrincipal(authority.issuer) ?? deny("malformed_token", "authority.issuer");

@@ -5,7 +5,7 @@ import { type DenialReason, deny, TokenError } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
 import { revocationIds } from "./payload.ts";
 import { parseToken, readToken, serialiseToken, type TokenInput } from "./serialise.ts";
-import { STRICT_RULES } from "./structure.ts";
+import { DEFAULT_RULES } from "./structure.ts";
 import { type Keypair, type SerializedDCT, type SignedJSONToken, SJT_FORMAT } from "./types.ts";
 import { type VerifyOptions, type VerifyResult, verifyToken } from "./verify.ts";
 
@@ -36,11 +36,11 @@ export function createSjtEngine(engine: CryptoEngine, how: VerifyOptions = {}): 
     create: (params, issuer, options) =>
       serialiseToken(createToken(engine, params, issuer, options), options?.rules),
     attenuate(token, params, attenuator, options) {
-      const parsed = readToken(token, options?.rules ?? STRICT_RULES);
+      const parsed = readToken(token, options?.rules ?? DEFAULT_RULES);
       return serialiseToken(attenuateToken(engine, parsed, params, attenuator, options), options?.rules);
     },
     parse: (token) => parseToken(token),
-    revocationIds: (token) => revocationIds(engine, readToken(token, STRICT_RULES)),
+    revocationIds: (token) => revocationIds(engine, readToken(token, DEFAULT_RULES)),
     verify: (token, ctx) => verifyToken(engine, token, ctx, how),
   };
 }

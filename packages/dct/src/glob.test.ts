@@ -66,8 +66,9 @@ describe("matches", () => {
     ["https://example.com/", "https://example.com", false],
     ["https://example.com/", "https://example.com/", true],
     ["*", "https://example.com/a", true],
-  ])("web: %s on %s: %s", (text, resource, expected) => {
+  ])("web and custom namespaces: %s on %s: %s", (text, resource, expected) => {
     expect(match(text, resource, "web")).toBe(expected);
+    expect(match(text, resource, "acme:pages")).toBe(expected);
   });
 
   test("G3 many ** over a long resource take no time to speak of", () => {
@@ -105,6 +106,12 @@ describe("G2 refused in patterns and in resources", () => {
 
   test.each(["https:///evil.com/a", "https://", "file:///etc"])("web: %s has no authority", (text) => {
     expect(parseResource(text, "web")).toEqual({ problem: "no authority" });
+    expect(parseResource(text, "acme:pages")).toEqual({ problem: "no authority" });
+  });
+
+  test("addresses are for web and custom namespaces alone", () => {
+    expect(parseResource("https://example.com/a", "acme:pages")).toHaveProperty("segments");
+    expect(parseResource("https://example.com/a", "docs")).toEqual({ problem: "empty segment" });
   });
 
   test.each(["/a*", "*.txt", "/a/**b", "***", "https://*/a", "https://*.example.com/"])("%s", (text) => {
@@ -156,10 +163,13 @@ describe("contains", () => {
   });
 
   test("origins are compared exactly", () => {
-    const web = (parent: string, child: string) => contains(pattern(parent, "web"), pattern(child, "web"));
-    expect(web("https://a.com/**", "https://a.com/b/*")).toBe(true);
-    expect(web("https://a.com/**", "https://a.com.evil.org/b")).toBe(false);
-    expect(web("https://a.com/**", "http://a.com/b")).toBe(false);
+    for (const namespace of ["web", "acme:pages"]) {
+      const within = (parent: string, child: string) =>
+        contains(pattern(parent, namespace), pattern(child, namespace));
+      expect(within("https://a.com/**", "https://a.com/b/*")).toBe(true);
+      expect(within("https://a.com/**", "https://a.com.evil.org/b")).toBe(false);
+      expect(within("https://a.com/**", "http://a.com/b")).toBe(false);
+    }
   });
 
   test("G4 a budget that runs out is a no, and soon", () => {

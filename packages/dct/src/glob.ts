@@ -25,12 +25,17 @@ const FORBIDDEN_CHARACTERS = /[\u0000-\u001f\u007f\\]/;
 /** Escapes that a decoder behind the check would turn into `.`, `/` or `\`. Other escapes are literal. */
 const FORBIDDEN_ESCAPES = /%(2e|2f|5c)/i;
 
+/** Whether resources of a namespace may be addresses: those of `web` and of every custom `org:namespace` (DelegateOS 12). */
+export function hasAddresses(namespace: string): boolean {
+  return namespace === "web" || namespace.includes(":");
+}
+
 const URL_ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/]*/i;
 
 /**
  * Cuts a pattern, or says what is wrong with it. Refused, never repaired: empty segments, `.` and `..`, escapes of
  * `.`, `/` and `\`, backslash, control characters, spaces at either end, lone surrogates, a wildcard that is only
- * part of a segment. In namespace `web`, `scheme://authority` is the first segment and is compared exactly.
+ * part of a segment. In namespace `web` and in custom ones `scheme://authority` is the first segment, compared exactly.
  */
 export function parsePattern(text: string, namespace: string): Pattern | { problem: string } {
   const path = parsePath(text, namespace);
@@ -88,7 +93,7 @@ function matchSegments(pattern: readonly string[], resource: readonly string[]):
 function parsePath(text: string, namespace: string): Path | { problem: string } {
   const problem = findProblem(text);
   if (problem !== undefined) return { problem };
-  const origin = namespace === "web" ? URL_ORIGIN.exec(text)?.[0] : undefined;
+  const origin = hasAddresses(namespace) ? URL_ORIGIN.exec(text)?.[0] : undefined;
   if (origin?.endsWith("://")) return { problem: "no authority" };
   const parts = text.slice(origin?.length ?? 0).split("/");
   const leading = origin === undefined && parts[0] === "";

@@ -1,22 +1,20 @@
-import { encodeHex } from "@depute/core";
+import { encodeHex, type IdRule, RELAXED_ID } from "@depute/core";
 import { ROOT_DELEGATION_ID } from "./types.ts";
 
 /** Kinds of identifier: contracts (DelegateOS 5.1), delegations (8.1), attestations (7.1). */
 export type IdKind = "ct" | "del" | "att";
 
-/** strict: the prefix and 12 hexadecimal digits, as the text has it. relaxed: any short name, as in published examples. */
-export type IdRule = "strict" | "relaxed";
+export type { IdRule };
 
 const STRICT: Record<IdKind, RegExp> = {
   ct: /^ct_[0-9a-f]{12}$/,
   del: /^del_[0-9a-f]{12}$/,
   att: /^att_[0-9a-f]{12}$/,
 };
-const RELAXED = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 
 /** Whether `id` is an identifier of the kind. */
 export function isId(kind: IdKind, id: unknown, rule: IdRule = "strict"): id is string {
-  return typeof id === "string" && (STRICT[kind].test(id) || (rule === "relaxed" && RELAXED.test(id)));
+  return typeof id === "string" && (STRICT[kind].test(id) || (rule === "relaxed" && RELAXED_ID.test(id)));
 }
 
 /**

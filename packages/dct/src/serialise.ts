@@ -4,7 +4,7 @@ import { readQuickly } from "./fast/read.ts";
 import { MAX_TOKEN_CHARS, MAX_TOKEN_NESTING } from "./limits.ts";
 import { BlockTexts } from "./payload.ts";
 import type { ShapeRules } from "./shape.ts";
-import { assertToken, STRICT_RULES } from "./structure.ts";
+import { assertToken, DEFAULT_RULES } from "./structure.ts";
 import { type SerializedDCT, type SignedJSONToken, SJT_FORMAT } from "./types.ts";
 
 /** A token as it came: the serialised form of DelegateOS 3.2, or its text alone as `authorization: DPoP` carries it. */
@@ -14,7 +14,7 @@ export type TokenInput = SerializedDCT | string;
  * The serialised form of a token (DelegateOS 3.2). Throws TokenError for what is no token, token_too_large over
  * 16,000 characters.
  */
-export function serialiseToken(token: SignedJSONToken, rules: ShapeRules = STRICT_RULES): SerializedDCT {
+export function serialiseToken(token: SignedJSONToken, rules: ShapeRules = DEFAULT_RULES): SerializedDCT {
   assertToken(token, rules);
   const text = encodeBase64Url(canonicalBytes(token));
   if (text.length > MAX_TOKEN_CHARS)
@@ -28,7 +28,7 @@ export function serialiseToken(token: SignedJSONToken, rules: ShapeRules = STRIC
  */
 export function parseToken(
   input: unknown,
-  rules: ShapeRules = STRICT_RULES,
+  rules: ShapeRules = DEFAULT_RULES,
 ): { ok: true; token: SignedJSONToken } | { ok: false; denial: DenialReason } {
   try {
     return { ok: true, token: readToken(input, rules) };

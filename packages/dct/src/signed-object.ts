@@ -19,7 +19,7 @@ import {
   that,
   time,
 } from "./shape.ts";
-import { STRICT_RULES } from "./structure.ts";
+import { DEFAULT_RULES } from "./structure.ts";
 import type { Attestation, Keypair, RevocationEntry, TaskContract } from "./types.ts";
 
 /** Kinds of object that a principal signs whole: all members but `signature`. */
@@ -121,7 +121,7 @@ export function signObject<K extends ObjectKind>(
   kind: K,
   body: Omit<SignedObjects[K], "signature">,
   keypair: Keypair,
-  rules: ShapeRules = STRICT_RULES,
+  rules: ShapeRules = DEFAULT_RULES,
 ): SignedObjects[K] {
   const digest = objectSigningInput(engine, body);
   return attachObjectSignature(engine, kind, body, engine.sign(digest, keypair.privateKey), rules);
@@ -133,7 +133,7 @@ export function attachObjectSignature<K extends ObjectKind>(
   kind: K,
   body: Omit<SignedObjects[K], "signature">,
   signature: Uint8Array,
-  rules: ShapeRules = STRICT_RULES,
+  rules: ShapeRules = DEFAULT_RULES,
 ): SignedObjects[K] {
   const signed = { ...body, signature: encodeBase64Url(signature) };
   const result = verifyObject(engine, kind, signed, rules);
@@ -147,7 +147,7 @@ export function verifyObject<K extends ObjectKind>(
   engine: CryptoEngine,
   kind: K,
   value: unknown,
-  rules: ShapeRules = STRICT_RULES,
+  rules: ShapeRules = DEFAULT_RULES,
 ): { ok: true; object: SignedObjects[K] } | { ok: false; refusal: ObjectRefusal } {
   try {
     SHAPES[kind](value, "", rules);

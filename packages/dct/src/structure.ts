@@ -1,3 +1,4 @@
+import { idRule } from "@depute/core";
 import { deny } from "./denial.ts";
 import { parsePattern } from "./glob.ts";
 import { MAX_ATTENUATIONS, MAX_CAPABILITIES, MAX_RESOURCE_CHARS } from "./limits.ts";
@@ -26,8 +27,12 @@ import {
   SJT_FORMAT,
 } from "./types.ts";
 
-/** The strict reading, which is the default. */
-export const STRICT_RULES: ShapeRules = { ids: "strict" };
+/** The reading where none is asked for: strict, unless the process is set to relax ids. */
+export const DEFAULT_RULES: ShapeRules = {
+  get ids() {
+    return idRule();
+  },
+};
 
 const name = that("not a name of a-z 0-9 _ . : -", isName);
 

@@ -13,7 +13,7 @@ import { type AcceptedProof, checkProof } from "./proof.ts";
 import { rightfulRevokers } from "./revocation.ts";
 import { type ReadingPath, readTexts, type TokenInput, tokenText } from "./serialise.ts";
 import { isCount } from "./shape.ts";
-import { STRICT_RULES } from "./structure.ts";
+import { DEFAULT_RULES } from "./structure.ts";
 import { parseTime } from "./time.ts";
 import type { Capability, SignedJSONToken } from "./types.ts";
 import type { VerifiedPrefixes } from "./verified-prefixes.ts";
@@ -100,7 +100,7 @@ function verify(
   ctx: VerificationContext,
   { path = "fast", verified }: VerifyOptions,
 ): VerifyResult {
-  const { token, texts } = readTexts(text, ctx.rules ?? STRICT_RULES, path);
+  const { token, texts } = readTexts(text, ctx.rules ?? DEFAULT_RULES, path);
   const words = path === "fast" ? REMEMBERED : PLAIN;
   const ids = texts.revocationIds(engine);
   assertNotRevoked(token, ids, ctx);

@@ -71,7 +71,15 @@ export const commonSettings = defineSettings({
     help: "keys that may replace those that the stores were made with: root, master, verifier, card, callback",
     group: PLACE,
   },
-
+  ids: {
+    type: "string",
+    choices: ["strict", "relaxed"],
+    default: "strict",
+    help:
+      "ids of DelegateOS contracts, delegations and attestations: the prefix and 12 hexadecimal digits, or any name of up to " +
+      "128 letters, digits and . _ : - as in published examples",
+    group: ACCESS,
+  },
   auth: {
     type: "string",
     choices: ["open", "required"],

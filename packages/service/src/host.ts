@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import type { ConnectRouter, Interceptor, Transport } from "@connectrpc/connect";
 import type { Bus } from "@depute/bus";
 import { Health } from "@depute/contracts/grpc/health/v1/health_pb";
-import { type Clock, systemClock, systemTimers, type Timers } from "@depute/core";
+import { type Clock, type IdRule, setIdRule, systemClock, systemTimers, type Timers } from "@depute/core";
 import type { StoreLostError } from "@depute/store";
 import { createAuthority } from "./authority.ts";
 import { type CommonSettings, portOf, urlOf } from "./common-settings.ts";
@@ -93,6 +93,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
   const { modules, common, bus, log, clock = systemClock, timers = systemTimers } = options;
   if (modules.some(({ listen }) => listen)) assertBindable(common.host, common.auth);
   assertTrust(modules, common);
+  setIdRule(common.ids as IdRule);
   const credentials = readCredentials(common.credentialsFile);
   const metrics = options.metrics ?? createMetrics();
   const stopping = new AbortController();

@@ -86,7 +86,9 @@ export class RevocationLog {
     const known = await covered(tx, entry);
     if (known !== undefined) return known;
     if (mayRevoke(entry, chain) || (await mayRevokeRecorded(tx, entry.revocationId, entry.revokedBy))) {
-      return this.#append(tx, entry, by.caller);
+      const logged = await this.#append(tx, entry, by.caller);
+      // What the same revoker said before may have been wider, and has just been logged as well.
+      return (await covered(tx, entry)) ?? logged;
     }
     const isKnown =
       chain.some(({ revocationId }) => revocationId === entry.revocationId) ||
@@ -205,11 +207,12 @@ export class RevocationLog {
   }
 }
 
-/** What the log has that says as much as an entry: the same one, or one of a wider scope. */
+/** What the log has that says as much as an entry: one of a wider scope, or the same one. */
 async function covered(tx: WriteTx, entry: RevocationEntry): Promise<LoggedRevocation | undefined> {
   const logged = await findRevocations(tx, entry);
-  const same = logged.find((one) => one.entry.scope === entry.scope);
-  return same ?? logged.find((one) => covers(one.entry, entry));
+  return (
+    logged.find((one) => one.entry.scope === "chain") ?? logged.find((one) => covers(one.entry, entry))
+  );
 }
 
 function covers(one: RevocationEntry, other: RevocationEntry): boolean {

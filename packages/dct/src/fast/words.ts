@@ -1,4 +1,4 @@
-import { type Pattern, type PatternReader, parsePattern } from "../glob.ts";
+import { hasAddresses, type Pattern, type PatternReader, parsePattern } from "../glob.ts";
 import { parsePrincipal } from "../principal.ts";
 import { Memo } from "./memo.ts";
 
@@ -10,7 +10,7 @@ const MAX_REMEMBERED_CHARS = 256;
 const ASCII = /^[\x20-\x7e]*$/;
 
 const keys = new Memo<Uint8Array>(MEMO_SIZE);
-const webPatterns = new Memo<Pattern>(MEMO_SIZE);
+const addressPatterns = new Memo<Pattern>(MEMO_SIZE);
 const otherPatterns = new Memo<Pattern>(MEMO_SIZE);
 
 /** As parsePrincipal, and remembers. The bytes are shared: nobody may write to them. */
@@ -25,7 +25,7 @@ export function rememberedKey(id: string): Uint8Array | undefined {
 /** As parsePattern, and remembers what is well formed; undefined also for a text that is not ASCII. */
 export function rememberedPattern(text: string, namespace: string): Pattern | undefined {
   // The namespace decides one thing alone: whether a text may begin with an origin.
-  const memo = namespace === "web" ? webPatterns : otherPatterns;
+  const memo = hasAddresses(namespace) ? addressPatterns : otherPatterns;
   const known = memo.get(text);
   if (known !== undefined) return known;
   if (!ASCII.test(text)) return undefined;

@@ -1,0 +1,99 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { isObject } from "@depute/core";
+import { type McpProxy, once, type Presentation, Refusal } from "@depute/mcp";
+import type { HttpRequest } from "@depute/service";
+import { JSON_RPC, OWN } from "../../src/own-codes.ts";
+
+/** One request of the published DelegateOS client: what it sends to /mcp/message. */
+interface Message {
+  readonly id: string | number;
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly dct: string | undefined;
+}
+
+const MEMBERS: ReadonlySet<string> = new Set(["jsonrpc", "id", "method", "params", "dct"]);
+const TOKEN = /^[A-Za-z0-9_-]{1,16000}$/;
+
+/**
+ * Answers a request in the shape of the published DelegateOS client: `{id, method, params, dct?}`, with the token as
+ * `Authorization: Bearer` or in `dct`. The text has no such address; the client's own is followed.
+ *
+ * The same proxy judges it as any other request, so a holder proof (header `DPoP`) is needed unless
+ * `DEPUTE_HOLDER_PROOF=optional`.
+ *
+ * @param proxies by the names of the servers behind them
+ * @param name the server that is addressed; empty for the only one
+ * @param url what a proof names
+ * @throws Refusal
+ */
+export async function answerMessage(
+  proxies: ReadonlyMap<string, McpProxy>,
+  name: string,
+  body: JsonValue | undefined,
+  request: HttpRequest,
+  web: Request,
+  url: string,
+): Promise<Response> {
+  const { id, method, params, dct } = readMessage(body);
+  const proxy = proxyOf(proxies, name);
+  const presentation = presentationOf(request, dct, url);
+  const result = await proxy.handle({
+    ...{ method, params, signal: web.signal },
+    ...(presentation !== undefined && { presentation }),
+  });
+  return Response.json({ jsonrpc: "2.0", id, result });
+}
+
+/** Answers an MCP address that is not served. */
+export function answerUnknown(names: readonly string[]): Response {
+  const known = ["/mcp", ...names.map((name) => `/mcp/${name}`)].join(", ");
+  const data = { reason: "UNKNOWN_METHOD", detail: `no MCP server is served here; those that are: ${known}` };
+  return Response.json({ jsonrpc: "2.0", id: null, error: { ...OWN.NOT_FOUND, data } }, { status: 404 });
+}
+
+function readMessage(body: JsonValue | undefined): Message {
+  if (!isObject(body)) throw malformed("the body is no object");
+  const unknown = Object.keys(body).find((name) => !MEMBERS.has(name));
+  if (unknown !== undefined)
+    throw malformed(`${JSON.stringify(unknown.slice(0, 64))} is no member of a message`);
+  const { jsonrpc, id, method, params = {}, dct } = body as JsonObject;
+  if (jsonrpc !== undefined && jsonrpc !== "2.0") throw malformed("jsonrpc is not 2.0");
+  if (typeof id !== "string" && typeof id !== "number") throw malformed("id is neither a text nor a number");
+  if (typeof method !== "string" || method === "") throw malformed("method is no text");
+  if (!isObject(params)) throw malformed("params is no object");
+  if (dct !== undefined && (typeof dct !== "string" || !TOKEN.test(dct))) throw malformed("dct is no token");
+  return { id, method, params, dct };
+}
+
+function proxyOf(proxies: ReadonlyMap<string, McpProxy>, name: string): McpProxy {
+  const [only, ...others] = proxies.values();
+  const proxy = name === "" && others.length === 0 ? only : proxies.get(name);
+  if (proxy !== undefined) return proxy;
+  const detail =
+    proxies.size === 0
+      ? "no MCP server is configured; set DEPUTE_MCP_CONFIG"
+      : `name the server: ${[...proxies.keys()].map((one) => `/mcp/message/${one}`).join(", ")}`;
+  throw new Refusal(OWN.NOT_FOUND.code, OWN.NOT_FOUND.message, { reason: "UNKNOWN_METHOD", detail });
+}
+
+/** The token of the header or of the body, with the proof beside it. */
+function presentationOf(
+  { headers }: HttpRequest,
+  dct: string | undefined,
+  url: string,
+): Presentation | undefined {
+  const [, shown] = /^(?:Bearer|DPoP) +([A-Za-z0-9_-]+) *$/i.exec(headers.authorization ?? "") ?? [];
+  if (shown !== undefined && dct !== undefined && shown !== dct) {
+    throw malformed("dct is another token than the header's");
+  }
+  const token = shown ?? dct;
+  if (token === undefined) return undefined;
+  const { dpop: jwt } = headers;
+  return once(token, "", typeof jwt === "string" ? { jwt, method: "POST", target: url } : undefined);
+}
+
+function malformed(detail: string): Refusal {
+  const { code, message } = JSON_RPC.INVALID_REQUEST;
+  return new Refusal(code, message, { reason: "INVALID_REQUEST", detail });
+}
