@@ -61,6 +61,9 @@ export function unpack(bytes: Buffer): Json {
         return take(2);
       case 0xce:
         return take(4);
+      case 0xcf:
+        at += 8;
+        return Number(bytes.readBigUInt64BE(at - 8));
       case 0xd9:
         return text(take(1));
       case 0xda:
@@ -69,8 +72,12 @@ export function unpack(bytes: Buffer): Json {
         return text(take(4));
       case 0xdc:
         return times(take(2), next);
+      case 0xdd:
+        return times(take(4), next);
       case 0xde:
         return map(take(2));
+      case 0xdf:
+        return map(take(4));
       default:
         throw new Error(`no document has ${head.toString(16)}`);
     }

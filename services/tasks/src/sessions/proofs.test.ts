@@ -107,14 +107,14 @@ test("a proof by ES256 beside the call says who calls, once, and counts for the 
     () => stage.api.getSession({ sessionId: newId() }, beside("GetSession")),
     () => stage.api.listSessions({ agentId: ANN.uri }, beside("ListSessions")),
   ]) {
-    expect((await refusalCode(denied()))[0]).toBe("TOKEN_DENIED");
+    expect((await refusalCode(denied()))[0]).toBe("UNAUTHENTICATED");
   }
   const envelope = stage.message(BEN, "ACCEPT", ACCEPT, session, { proof: "e30.e30.e30" });
   expect(await stage.api.appendMessage({ envelope }, beside("AppendMessage", "only-once"))).toMatchObject({
     ordinal: 2,
   });
   const next = stage.api.appendMessage({ envelope }, beside("AppendMessage", "only-once"));
-  expect((await refusalCode(next))[0]).toBe("TOKEN_DENIED");
+  expect((await refusalCode(next))[0]).toBe("UNAUTHENTICATED");
 });
 
 test("proofs are forgotten once their time refuses them", async () => {
