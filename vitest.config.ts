@@ -1,18 +1,14 @@
 import { hasPostgres } from "@depute/store/testing";
-import { configDefaults, defineConfig } from "vitest/config";
+import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
+import { ALONE, currentRun, propertyFiles, SHARED, SLOW } from "./tools/test-split.ts";
 
-/** `npm test` and CI run what concerns the services' stores on both databases; a narrower run keeps to files. */
-const isWholeRun = process.env.npm_lifecycle_event === "test" || process.env.CI === "true";
+const NEVER = [...configDefaults.exclude, "**/.generated/**"];
 
 export default defineConfig({
   test: {
     environment: "node",
     setupFiles: ["./tools/same-cases-in-ci.ts"],
-    exclude: [...configDefaults.exclude, "**/.generated/**"],
-    projects: [
-      { extends: true, test: { name: "all", include: ["**/*.test.ts"] } },
-      ...(isWholeRun ? onPostgres() : []),
-    ],
+    projects: projects(),
     // Tests start servers and processes, so files are kept apart from each other, and few at a time.
     pool: "forks",
     maxWorkers: 2,
@@ -23,19 +19,54 @@ export default defineConfig({
   },
 });
 
+type Tests = NonNullable<TestProjectInlineConfiguration["test"]>;
+
+/** See tools/test-split.ts. Each test file is in `npm test` or in `npm run test:slow`; properties may be in both. */
+function projects(): TestProjectInlineConfiguration[] {
+  switch (currentRun()) {
+    case "fast":
+      return [
+        project("shared", { include: [...SHARED], exclude: [...NEVER, ...SLOW, ...ALONE], isolate: false }),
+        project("alone", { include: [...ALONE], exclude: NEVER }),
+        project("all", { include: ["**/*.test.ts"], exclude: [...NEVER, ...SLOW, ...SHARED] }),
+      ];
+    case "slow":
+      return [
+        project("slow", { include: [...SLOW.map(testsOf)], exclude: NEVER }),
+        project("properties", { include: propertyFiles(), exclude: [...NEVER, ...SLOW] }),
+        ...onPostgres(),
+      ];
+    default:
+      // With CI=true a file of the services is run on Postgres as well.
+      return [
+        project("all", { include: ["**/*.test.ts"], exclude: NEVER }),
+        ...(process.env.CI === "true" ? onPostgres() : []),
+      ];
+  }
+}
+
+function project(name: string, test: Tests): TestProjectInlineConfiguration {
+  return { extends: true, test: { name, ...test } };
+}
+
+/** A folder stands for its tests. */
+function testsOf(glob: string): string {
+  return glob.endsWith("/**") ? `${glob}/*.test.ts` : glob;
+}
+
 /** The services' tests but for those of pure rules, once more. */
-function onPostgres() {
+function onPostgres(): TestProjectInlineConfiguration[] {
   if (!hasPostgres() && process.env.CI !== "true") {
     // biome-ignore lint/suspicious/noConsole: what is not tested has to be seen by the person who runs it
     console.warn("\n*** There is no Postgres on this machine: THE SERVICES ARE NOT TESTED ON IT. ***\n");
     return [];
   }
-  const test = {
-    name: "on Postgres",
-    include: ["services/*/src/**/*.test.ts"],
-    exclude: [...configDefaults.exclude, "**/rules/**", "**/checker/**", "**/store/plans.test.ts"],
-    globalSetup: ["./tools/postgres-for-tests.ts"],
-    setupFiles: ["./tools/same-cases-in-ci.ts", "./tools/on-postgres.ts"],
-  };
-  return [{ extends: true as const, test }];
+  return [
+    project("on Postgres", {
+      include: ["services/*/src/**/*.test.ts"],
+      exclude: [...NEVER, "**/rules/**", "**/checker/**", "**/store/plans.test.ts"],
+      globalSetup: ["./tools/postgres-for-tests.ts"],
+      setupFiles: ["./tools/same-cases-in-ci.ts", "./tools/on-postgres.ts"],
+    }),
+  ];
 }

@@ -152,7 +152,7 @@ describe("a kept key", () => {
       writeFileSync(join(platform.dataDir, "master.key"), encodeBase64Url(new Uint8Array(32).fill(9)), {
         mode: 0o600,
       });
-      await expect(platform.start()).rejects.toThrow("the master key is not the one");
+      await expect(platform.start()).rejects.toThrow("made with another master key");
       writeFileSync(join(platform.dataDir, "master.key"), given(master));
     });
   });

@@ -1,0 +1,34 @@
+import { matchesGlob } from "node:path";
+import { expect, test } from "vitest";
+import { ALONE, currentRun, propertyFiles, SHARED, SLOW, testFiles } from "./test-split.ts";
+
+const files = testFiles();
+
+test.each(SLOW)("%s names tests that there are", (glob) => {
+  expect(files.some((file) => matchesGlob(file, glob))).toBe(true);
+});
+
+test.each([...SHARED, ...ALONE])("%s names tests that there are", (glob) => {
+  expect(files.some((file) => matchesGlob(file, glob))).toBe(true);
+});
+
+test("most files are in the run of every change", () => {
+  const slow = files.filter((file) => SLOW.some((glob) => matchesGlob(file, glob)));
+  expect(slow.length).toBeGreaterThan(10);
+  expect(slow.length).toBeLessThan(files.length / 5);
+});
+
+test("properties without a number of cases are known", () => {
+  expect(propertyFiles()).toContain("packages/store/src/read-cache.test.ts");
+  expect(propertyFiles()).not.toContain("tools/tally.test.ts");
+});
+
+test.each([
+  ["test", "fast"],
+  ["test:slow", "slow"],
+  ["test:watch", "named"],
+  [undefined, "named"],
+])("the script %s runs the %s tests", (script, run) => {
+  // Without a script, the one that runs this test would count.
+  expect(currentRun(script ?? "")).toBe(run);
+});
