@@ -11,6 +11,7 @@ describe("nekte.discover", () => {
   test("at level 0 has id, cat and h only; an id that several agents offer names its agent", async () => {
     expect(await result(nekte("nekte.discover", { level: 0 }))).toEqual({
       agent: "depute",
+      v: "0.2.0",
       caps: [
         { id: "fails", cat: "nlp", h: HEX },
         { id: "long", cat: "nlp", h: HEX },
