@@ -77,7 +77,10 @@ export function createAuthority(transport: Transport, clock: Clock): Authority {
       { proof: proofOf(caller), ...(caller.token === undefined ? {} : { token: tokenOf(caller.token) }) },
       ownOptions(context, clock),
     );
-    if (result.case === "principal") return { principal: result.value, local: false };
+    if (result.case === "principal") {
+      context.values.set(principalKey, result.value);
+      return { principal: result.value, local: false };
+    }
     throw callerDenied(caller, result.value);
   }
 

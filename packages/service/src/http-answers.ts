@@ -24,7 +24,16 @@ export function sendText(
   text: string,
   headers: Record<string, string>,
 ): void {
-  const bytes = Buffer.from(text);
+  sendBytes(response, status, Buffer.from(text), headers);
+}
+
+/** Answers with bytes; the headers name their content type. */
+export function sendBytes(
+  response: HttpResponse,
+  status: number,
+  bytes: Uint8Array,
+  headers: Record<string, string>,
+): void {
   const challenge = status === 401 ? CHALLENGE : {};
   writeHead(response, status, { "content-length": String(bytes.length), ...challenge, ...headers });
   response.end(bytes);

@@ -210,9 +210,7 @@ export class RevocationLog {
 /** What the log has that says as much as an entry: one of a wider scope, or the same one. */
 async function covered(tx: WriteTx, entry: RevocationEntry): Promise<LoggedRevocation | undefined> {
   const logged = await findRevocations(tx, entry);
-  return (
-    logged.find((one) => one.entry.scope === "chain") ?? logged.find((one) => covers(one.entry, entry))
-  );
+  return logged.find((one) => one.entry.scope === "chain") ?? logged.find((one) => covers(one.entry, entry));
 }
 
 function covers(one: RevocationEntry, other: RevocationEntry): boolean {

@@ -68,6 +68,30 @@ export class Callers {
   }
 
   /**
+   * The sender of a message, by its proof and its signature. Nothing is used up yet: the engine judges both again, and takes
+   * the proof with the message.
+   *
+   * @throws DeputeError UNAUTHENTICATED
+   */
+  #identifySender(context: HandlerContext, candidates: readonly Candidate[], message: Envelope): Identity {
+    const sender = candidates.find(({ agentId }) => agentId === message.sender?.agentId);
+    const rules = this.messageProof(context);
+    const key = decodeBase64Url(sender?.key ?? "");
+    const dpopProof = message.sender?.dpopProof ?? "";
+    const isProven =
+      sender !== undefined &&
+      rules !== undefined &&
+      key !== undefined &&
+      judgeProof(nativeEngine, dpopProof, sender, rules, this.#engine.clock.now()).ok &&
+      holdsIntegrity(nativeEngine, message, key);
+    if (isProven) return { principal: sender.principal, local: false };
+    throw new DeputeError(
+      ErrorReason.UNAUTHENTICATED,
+      "credentials are required: sender.dpopProof and integrity.signature do not prove the sender, whose key has to be on its registered card",
+    );
+  }
+
+  /**
    * What the proof in a message is judged by: it names the call as it reached the platform, or the RPC by its path alone,
    * on whatever wire it comes. undefined where the caller has brought a proof beside the message, which counts instead.
    */
