@@ -1,4 +1,4 @@
-import { decodeBase64Url, encodeBase64Url, isObject } from "@depute/core";
+import { decodeBase64Url, encodeBase64Url, isObject, parseStrictJson } from "@depute/core";
 import { type CryptoEngine, thumbprint } from "@depute/dct";
 import { MAX_CLOCK_SKEW_MS } from "./limits.ts";
 import { type Refusal, Refused } from "./refusal.ts";
@@ -157,7 +157,7 @@ function partOf(text: string): Record<string, unknown> | undefined {
   const bytes = decodeBase64Url(text);
   if (bytes === undefined || bytes.length === 0) return undefined;
   try {
-    const value: unknown = JSON.parse(strictUtf8.decode(bytes));
+    const value = parseStrictJson(strictUtf8.decode(bytes));
     return isObject(value) ? value : undefined;
   } catch {
     return undefined;

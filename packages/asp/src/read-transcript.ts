@@ -30,7 +30,12 @@ export type ReadTranscript =
  * @param bytes JSON in UTF-8
  */
 export function readTranscript(bytes: Uint8Array): ReadTranscript {
-  const parsed = parseJson(bytes, { maxBytes: MAX_TRANSCRIPT_BYTES, maxDepth: MAX_DEPTH });
+  const parsed = parseJson(bytes, {
+    maxBytes: MAX_TRANSCRIPT_BYTES,
+    maxDepth: MAX_DEPTH,
+    // A whole session has more values than a request may; its bytes are bounded.
+    maxValues: Number.POSITIVE_INFINITY,
+  });
   if (!parsed.ok) return { ok: false, detail: parsed.error.message };
   const answered = ofAnswer(parsed.value);
   if (typeof answered === "string") return { ok: false, detail: answered };

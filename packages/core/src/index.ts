@@ -12,5 +12,7 @@ export * from "./ids.ts";
 export * from "./independence.ts";
 export * from "./json-formats.ts";
 export * from "./json-object.ts";
+export * from "./json-scan.ts";
 export * from "./page-token.ts";
 export * from "./times.ts";
+export * from "./times-in-range.ts";

@@ -1,4 +1,11 @@
-import { canonicalBytes, canonicalJson, decodeBase64Url, encodeBase64Url, isObject } from "@depute/core";
+import {
+  canonicalBytes,
+  canonicalJson,
+  decodeBase64Url,
+  encodeBase64Url,
+  isObject,
+  parseStrictJson,
+} from "@depute/core";
 import type { DenialReason } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
 import { Memo } from "./fast/memo.ts";
@@ -235,7 +242,7 @@ function readPart(text: string | undefined): Record<string, unknown> | undefined
   const bytes = bytesOf(text ?? "");
   if (bytes === undefined) return undefined;
   try {
-    const value: unknown = JSON.parse(strictUtf8.decode(bytes));
+    const value = parseStrictJson(strictUtf8.decode(bytes));
     return isObject(value) ? value : undefined;
   } catch {
     return undefined;

@@ -1,4 +1,4 @@
-import { canonicalJson } from "@depute/core";
+import { canonicalJson, parseStrictJson } from "@depute/core";
 import type { RevocationView } from "./context.ts";
 import { TokenError } from "./denial.ts";
 import type { CryptoEngine } from "./engine.ts";
@@ -143,7 +143,7 @@ const done: Result<void, string> = { ok: true, value: undefined };
 
 function parseList(json: string): unknown[] {
   try {
-    const value: unknown = JSON.parse(json);
+    const value = parseStrictJson(json, { maxValues: Number.POSITIVE_INFINITY });
     if (Array.isArray(value)) return value;
   } catch {
     // Said below.

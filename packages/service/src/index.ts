@@ -39,7 +39,7 @@ export { unavailable } from "./interceptors/client.ts";
 export { shuttingDown } from "./interceptors/drain.ts";
 export { type ServerInterceptorOptions, serverInterceptors } from "./interceptors/server.ts";
 export { assertValid, planRules } from "./interceptors/validate.ts";
-export { JSON_OPTIONS } from "./json-options.ts";
+export { LENIENT as JSON_OPTIONS, refusesUnknownFields } from "./json-options.ts";
 export { type KeyFile, openKeyFile, openSeedFile } from "./key-file.ts";
 export { createLogger, LOG_LEVELS, type Logger } from "./log.ts";
 export { createMetrics, Registry } from "./metrics.ts";

@@ -1,8 +1,9 @@
-import { ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorFromJsonBytes, errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError, grpcStatusOk, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
-import { reasonOf, toConnectError, withNote } from "./errors-on-wire.ts";
+import { invalid } from "@depute/core";
+import { reasonOf, toConnectError, toWire, withNote } from "./errors-on-wire.ts";
 import { respellMessage } from "./grpc-status.ts";
 import type { ErrorNote } from "./service-manners.ts";
 
@@ -83,8 +84,16 @@ function parse(bytes: Uint8Array): ConnectError | undefined {
 
 /** Read back from the answer, it looks like another server's: it is made anew, as this server raised it. */
 function reasoned({ code, rawMessage }: ConnectError): ConnectError {
+  const unknown = code === Code.InvalidArgument ? UNKNOWN_FIELD.exec(rawMessage)?.[1] : undefined;
+  if (unknown !== undefined) {
+    const field = unknown.slice(0, 64).toWellFormed();
+    return toWire(invalid(field, "is no field of this request: leave it out, or look for a misspelling"));
+  }
   return toConnectError(new ConnectError(rawMessage, code));
 }
+
+/** How protobuf names a member of JSON that a message does not have. */
+const UNKNOWN_FIELD = /: key "(.*)" is unknown$/s;
 
 async function* once(bytes: Uint8Array): AsyncIterable<Uint8Array> {
   yield bytes;

@@ -12,7 +12,7 @@ import {
 } from "@connectrpc/connect-node";
 import { withFieldLimit } from "./field-limit/with-field-limit.ts";
 import type { HttpRequest, HttpResponse } from "./http-routes.ts";
-import { JSON_OPTIONS } from "./json-options.ts";
+import { type JsonOptions, LENIENT, refusesUnknownFields, STRICT } from "./json-options.ts";
 import type { Logger } from "./log.ts";
 import { type ReasonedHandler, withReasons } from "./protocol-errors.ts";
 import type { Manners } from "./service-manners.ts";
@@ -53,20 +53,27 @@ export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
 
 /** Connect's handlers by the path that they answer. */
 export function createHandlers(options: RpcHandlerOptions): Map<string, ReasonedHandler> {
+  const handlers = new Map<string, ReasonedHandler>();
+  const strict = routerOf(options, STRICT).handlers;
+  for (const [index, lenient] of routerOf(options, LENIENT).handlers.entries()) {
+    const handler = (refusesUnknownFields(lenient.method) ? strict[index] : lenient) ?? lenient;
+    const note = options.manners?.get(handler.service.typeName)?.errorNote;
+    handlers.set(handler.requestPath, withReasons(withFieldLimit(handler, options.maxRequestBytes), note));
+  }
+  return handlers;
+}
+
+/** Connect takes one set of JSON options for all that a router registers. */
+function routerOf(options: RpcHandlerOptions, jsonOptions: JsonOptions): ConnectRouter {
   const router = createConnectRouter({
     interceptors: options.interceptors,
     readMaxBytes: options.maxRequestBytes,
     acceptCompression: [compressionGzip],
     compressMinBytes: COMPRESS_MIN_BYTES,
-    jsonOptions: JSON_OPTIONS,
+    jsonOptions,
   });
   options.routes(router);
-  const handlers = new Map<string, ReasonedHandler>();
-  for (const handler of router.handlers) {
-    const note = options.manners?.get(handler.service.typeName)?.errorNote;
-    handlers.set(handler.requestPath, withReasons(withFieldLimit(handler, options.maxRequestBytes), note));
-  }
-  return handlers;
+  return router;
 }
 
 /** Whoever went away in the middle of an answer has no use for a line in the log. */

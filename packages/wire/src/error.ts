@@ -8,6 +8,10 @@ export type WireReason =
   | "too_large"
   /** Objects and arrays are nested deeper than allowed. */
   | "too_deep"
+  /** The text holds more values and names than allowed. */
+  | "too_many_values"
+  /** Two members of one object have one name. */
+  | "duplicate_member"
   /** A string holds half of a surrogate pair, which has no UTF-8 form. */
   | "lone_surrogate"
   /** A number is not finite, not an integer where one is needed, or beyond what its field holds. */
@@ -36,7 +40,7 @@ export interface WireError {
   rule?: string;
   /** Where in the text, in characters from 0; with reason not_json. */
   position?: number;
-  /** The limit in bytes or levels; with reasons too_large and too_deep. */
+  /** The limit in bytes or levels; with reasons too_large, too_deep and too_many_values. */
   max?: number;
 }
 

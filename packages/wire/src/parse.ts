@@ -1,4 +1,5 @@
 import type { JsonValue } from "@bufbuild/protobuf";
+import { jsonFaultText, scanJson } from "@depute/core";
 import { Fault, type WireError } from "./error.ts";
 import { checkFree } from "./free.ts";
 import { findSyntaxError } from "./syntax.ts";
@@ -12,9 +13,14 @@ export interface ParseLimits {
   maxBytes?: number;
   /** The deepest nesting of objects and arrays; MAX_DEPTH unless told otherwise. */
   maxDepth?: number;
+  /** Values and names of members; MAX_JSON_VALUES of packages/core unless told otherwise. */
+  maxValues?: number;
 }
 
 export type Parsed = { ok: true; value: JsonValue } | { ok: false; error: WireError };
+
+/** A text that is nested a little too deep is parsed, because the check of its values tells where. */
+const BEYOND_DEPTH = 64;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -22,8 +28,8 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
  * Parses a JSON text.
  *
  * Refused beyond what JSON.parse refuses: bytes that are not UTF-8, a byte order mark, texts too large or too deep,
- * numbers beyond the range of a double (1e400), and strings with half of a surrogate pair. Of members that repeat a
- * name the last counts, and every later reader sees the same one. Throws nothing.
+ * numbers beyond the range of a double (1e400), strings with half of a surrogate pair, and objects with two members of
+ * one name. Depth, values and names are looked at before JSON.parse allocates anything. Throws nothing.
  */
 export function parseJson(input: string | Uint8Array, limits: ParseLimits = {}): Parsed {
   const maxBytes = limits.maxBytes ?? MAX_BYTES;
@@ -37,6 +43,10 @@ export function parseJson(input: string | Uint8Array, limits: ParseLimits = {}):
     return refuse("not_utf8", "the bytes are not UTF-8");
   }
   if (text.startsWith("\uFEFF")) return refuse("not_utf8", "the text begins with a byte order mark");
+  const maxDepth = limits.maxDepth ?? MAX_DEPTH;
+  const fault = scanJson(text, { maxDepth: maxDepth + BEYOND_DEPTH, maxValues: limits.maxValues });
+  if (fault?.kind === "too_deep") return refuse(fault.kind, jsonFaultText(fault), { max: maxDepth });
+  if (fault?.kind === "too_many_values") return refuse(fault.kind, jsonFaultText(fault), { max: fault.max });
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -44,6 +54,7 @@ export function parseJson(input: string | Uint8Array, limits: ParseLimits = {}):
     const position = findSyntaxError(text);
     return refuse("not_json", `the text is not JSON at character ${position}`, { position });
   }
+  if (fault !== undefined) return refuse(fault.kind, jsonFaultText(fault));
   return checkJson(value, limits.maxDepth);
 }
 

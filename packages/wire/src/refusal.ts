@@ -1,8 +1,10 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import type { WireError } from "./error.ts";
 
+const LIMITS = { too_large: "json_bytes", too_deep: "json_depth", too_many_values: "json_values" } as const;
+
 /**
- * The refusal of a document: LIMIT_EXCEEDED for its size or depth (`limit` is json_bytes or json_depth),
+ * The refusal of a document: LIMIT_EXCEEDED for its size, depth or number of values (`limit` is json_bytes, json_depth or json_values),
  * MALFORMED_JSON when it is no JSON text, and otherwise INVALID_REQUEST with every fault as a violation whose field is
  * the JSON pointer. `errors` is what parseJson, decode or decodeValid reported.
  */
@@ -10,8 +12,9 @@ export function refusalOf(...errors: readonly [WireError, ...WireError[]]): Depu
   const [first] = errors;
   switch (first.reason) {
     case "too_large":
+    case "too_many_values":
     case "too_deep": {
-      const limit = first.reason === "too_large" ? "json_bytes" : "json_depth";
+      const limit = LIMITS[first.reason];
       return new DeputeError(ErrorReason.LIMIT_EXCEEDED, sentence(first), {
         metadata: { limit, max: String(first.max ?? "") },
       });

@@ -5,7 +5,7 @@ import {
   ShareContextRequestSchema,
 } from "@depute/contracts/depute/tasks/v1/context_service_pb";
 import { type ContextEnvelope, ContextEnvelopeSchema } from "@depute/contracts/nekte/v1/nekte_pb";
-import { DeputeError, ErrorReason, invalid, newId } from "@depute/core";
+import { DeputeError, ErrorReason, invalid, newId, parseStrictJson } from "@depute/core";
 import type { WriteTx } from "@depute/store";
 import type { ContextMemory } from "./context-memory.ts";
 import { messageDigest } from "./digest.ts";
@@ -23,9 +23,9 @@ export function checkEnvelope(envelope: ContextEnvelope, field: string): void {
   let value: Value;
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(envelope.data);
-    value = fromJson(ValueSchema, JSON.parse(text) as JsonValue);
-  } catch {
-    throw invalid(`${field}.data`, "is not JSON");
+    value = fromJson(ValueSchema, parseStrictJson(text) as JsonValue);
+  } catch (error) {
+    throw invalid(`${field}.data`, `is not JSON: ${(error as Error).message.slice(0, 200)}`);
   }
   checkValue(value, `${field}.data`, MAX_VALUE_BYTES);
   if (ttlMsOf(envelope) > MAX_CONTEXT_MS) throw invalid(`${field}.ttl_s`, "is more than 30 days");

@@ -7,7 +7,7 @@ import {
 } from "@connectrpc/connect";
 import { createMethodSerializationLookup, createMethodUrl } from "@connectrpc/connect/protocol";
 import { maxFieldsOf } from "../field-limit/with-field-limit.ts";
-import { JSON_OPTIONS } from "../json-options.ts";
+import { jsonOptionsOf } from "../json-options.ts";
 import type { ReasonedHandler } from "../protocol-errors.ts";
 import { createHandlers, type RpcHandlerOptions } from "../rpc-handler.ts";
 
@@ -38,7 +38,12 @@ export function collectMethods(options: RpcHandlerOptions): Map<string, FastMeth
     const path = createMethodUrl("/", spec.method);
     const adapter = adapters.get(path);
     if (adapter === undefined) return;
-    const serialization = createMethodSerializationLookup(spec.method, undefined, JSON_OPTIONS, limits);
+    const serialization = createMethodSerializationLookup(
+      spec.method,
+      undefined,
+      jsonOptionsOf(spec.method),
+      limits,
+    );
     // The adapter counts the fields of unary requests only.
     const maxFields = spec.kind === "unary" ? maxFieldsOf(spec.method) : undefined;
     methods.set(path, { path, spec, serialization, maxFields, adapter, last: { authority: "", url: "" } });

@@ -3,7 +3,7 @@ import type { Message } from "@bufbuild/protobuf";
 import { bytesOf, checkAnswer, MAX_ANSWER_BYTES } from "../answer-limit.ts";
 import type { CallEnd } from "../call-end.ts";
 import { toConnectError } from "../errors-on-wire.ts";
-import { mayDecode } from "../field-limit/with-field-limit.ts";
+import { decodingFault } from "../field-limit/with-field-limit.ts";
 import { logUnsent, type RpcHandlerOptions } from "../rpc-handler.ts";
 import type { Call } from "./call.ts";
 import { handOver } from "./hand-over.ts";
@@ -129,7 +129,7 @@ function checkWritten({ method: { spec }, protocol }: Call, message: Message, wr
 function read({ method, protocol }: Call, bytes: Uint8Array | undefined): Message | undefined {
   if (bytes === undefined) return undefined;
   const { maxFields, spec } = method;
-  if (maxFields !== undefined && !mayDecode(spec.method, maxFields, bytes, protocol.binary)) return undefined;
+  if (decodingFault(spec.method, maxFields, bytes, protocol.binary) !== undefined) return undefined;
   try {
     return method.serialization.getI(protocol.binary).parse(bytes);
   } catch {

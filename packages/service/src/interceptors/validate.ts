@@ -8,16 +8,17 @@ import {
   DeputeError,
   ErrorReason,
   type FieldViolation,
+  timesOutOfRange,
 } from "@depute/core";
 import { type Manners, NO_MANNERS } from "../service-manners.ts";
 
 /**
- * Checks a message against the rules of its contract.
+ * Checks a message against the rules of its contract, and its times against the range of all of them.
  *
  * @throws DeputeError INVALID_REQUEST naming every field at fault
  */
 export function assertValid<Desc extends DescMessage>(schema: Desc, message: Message): void {
-  const broken = brokenRules(schema, message as never);
+  const broken = [...brokenRules(schema, message as never), ...timesOutOfRange(schema, message)];
   if (broken.length === 0) return;
   const violations = broken.map(toFieldViolation);
   const summary = violations.map(({ field, description }) =>

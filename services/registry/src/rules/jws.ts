@@ -1,4 +1,4 @@
-import { DeputeError, decodeBase64Url, ErrorReason } from "@depute/core";
+import { DeputeError, decodeBase64Url, ErrorReason, parseStrictJson } from "@depute/core";
 
 /** Seconds for which a signed statement counts, and by which a signer's clock may be ahead. */
 export const STATEMENT_LIFE_S = 300;
@@ -64,7 +64,7 @@ function readObject(part: string): Record<string, unknown> | undefined {
   const bytes = decodeBase64Url(part);
   if (bytes === undefined) return undefined;
   try {
-    const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    const value = parseStrictJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
     const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
     return isObject ? (value as Record<string, unknown>) : undefined;
   } catch {

@@ -1,3 +1,4 @@
+import { parseStrictJson } from "@depute/core";
 import { type CryptoEngine, type RevocationEntry, verifyRevocation } from "@depute/dct";
 
 /** Most entries of a list that are looked at; the rest is met by the next poll, or never if the list does not page. */
@@ -60,7 +61,7 @@ export function pushOutcome(status: number): "taken" | "later" | "refused" {
 
 function parse(json: string): unknown {
   try {
-    return JSON.parse(json);
+    return parseStrictJson(json);
   } catch {
     return undefined;
   }

@@ -1,4 +1,11 @@
-import { CanonicalError, canonicalJson, DeputeError, ErrorReason, invalid } from "@depute/core";
+import {
+  CanonicalError,
+  canonicalJson,
+  DeputeError,
+  ErrorReason,
+  invalid,
+  parseStrictJson,
+} from "@depute/core";
 import type { Dialect, Violation } from "@depute/wire/json-schema";
 import type { CheckResult } from "../rules/check-result.ts";
 import { fitsQuickly } from "../rules/quick-schema.ts";
@@ -93,9 +100,9 @@ export class Checker {
 
 function parsed(text: string, field: string): unknown {
   try {
-    return JSON.parse(text);
-  } catch {
-    throw notJson(field);
+    return parseStrictJson(text);
+  } catch (error) {
+    throw invalid(field, `not JSON: ${(error as Error).message.slice(0, 200)}`);
   }
 }
 

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { CanonicalError, canonicalJson } from "@depute/core";
+import { CanonicalError, canonicalJson, parseStrictJson } from "@depute/core";
 import {
   type CompiledSchema,
   compilePattern,
@@ -20,6 +20,9 @@ const CONTRACT_DIALECT = "draft-07";
 
 /** JSON text whose compiled form is kept, in characters, twice: Ajv's code takes 50 times the text, so about 50 MB in all. */
 const CACHE_CHARS = 512 * 1024;
+
+/** A thread may read outputs of any form: their bytes are bounded, and its deadline holds. */
+const ANY_SIZE = { maxDepth: Number.POSITIVE_INFINITY, maxValues: Number.POSITIVE_INFINITY };
 
 /** A judgement, parsed once, with whatever of it has been compiled. */
 type Plan = (output: unknown) => CheckResult;
@@ -51,7 +54,7 @@ export class JobRunner {
   #verify({ judgement, output }: Job & { kind: "verify" }): JobResult<Job & { kind: "verify" }> {
     let value: unknown;
     try {
-      value = JSON.parse(output);
+      value = parseStrictJson(output, ANY_SIZE);
     } catch {
       return { notJson: true };
     }
@@ -81,7 +84,7 @@ export class JobRunner {
     if (job.value === undefined) return [];
     let value: unknown;
     try {
-      value = JSON.parse(job.value);
+      value = parseStrictJson(job.value, ANY_SIZE);
     } catch {
       return { notJson: true };
     }
@@ -96,7 +99,7 @@ export class JobRunner {
 
 function canonical(text: string): JobResult<Job & { kind: "canonical" }> {
   try {
-    return { canonical: canonicalJson(JSON.parse(text)) };
+    return { canonical: canonicalJson(parseStrictJson(text, ANY_SIZE)) };
   } catch (error) {
     if (error instanceof SyntaxError) return { notJson: true };
     if (error instanceof CanonicalError) return { problem: error.message };

@@ -1,4 +1,4 @@
-import { isObject } from "@depute/core";
+import { isObject, parseStrictJson } from "@depute/core";
 
 /**
  * Which schemas are judged where an output arrives, and how. Everything else that users wrote runs in a thread that can
@@ -192,7 +192,7 @@ export function fitsQuickly(schema: QuickSchema, text: string, steps: Steps = { 
   if (text.length > MAX_OUTPUT_CHARS) return false;
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseStrictJson(text);
   } catch {
     return false;
   }
