@@ -9,7 +9,7 @@ import { afterAll, afterEach, expect, test, vi } from "vitest";
 import { CleanUp, dataFolder } from "./platform.ts";
 
 const MAIN = new URL("../../cli/src/main.ts", import.meta.url).pathname;
-const WAIT = { timeout: 30_000, interval: 50 };
+const WAIT = { timeout: 120_000, interval: 50 };
 
 const cleanUp = new CleanUp();
 afterEach(() => cleanUp.run());
@@ -66,7 +66,7 @@ test("a database that is replaced ends the process, and the files in its place s
 
   const again = await start(folder);
   expect(await again.register("first")).toMatchObject({ status: 200 });
-}, 90_000);
+}, 300_000);
 
 test("a full disk costs readiness until there is room", async () => {
   const { child, register, becomes } = await start(await dataFolder(cleanUp));
@@ -77,7 +77,7 @@ test("a full disk costs readiness until there is room", async () => {
   await becomes(200);
   expect(await register("room")).toMatchObject({ status: 200 });
   expect(child.exitCode).toBe(null);
-}, 90_000);
+}, 300_000);
 
 test.runIf(postgres !== undefined)(
   "a platform goes on when its database is back",
@@ -101,7 +101,7 @@ test.runIf(postgres !== undefined)(
     await vi.waitFor(async () => expect(await register("third")).toMatchObject({ status: 200 }), WAIT);
     expect(child.exitCode).toBe(null);
   },
-  90_000,
+  300_000,
 );
 
 /** What a platform says that does not start. */
@@ -137,12 +137,12 @@ test.runIf(postgres !== undefined)(
     expect(await platform.register("undisturbed")).toMatchObject({ status: 200 });
     platform.child.kill("SIGTERM");
     await platform.ended;
-    for (const key of ["root", "master", "verifier", "card", "callback"]) {
+    for (const key of ["root", "master", "verifier", "card", "callback", "session-seal"]) {
       await isRefused(key);
       copyFileSync(join(own, `${key}.key`), join(other, `${key}.key`));
     }
     const moved = await start(other, env);
     expect(await moved.register("moved")).toMatchObject({ status: 200 });
   },
-  180_000,
+  300_000,
 );

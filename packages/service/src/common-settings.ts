@@ -68,7 +68,7 @@ export const commonSettings = defineSettings({
   replaceKeys: {
     type: "list",
     default: [],
-    help: "keys that may replace those that the stores were made with: root, master, verifier, card, callback",
+    help: "keys that may replace those that the stores were made with: root, master, verifier, card, callback, session-seal",
     group: PLACE,
   },
   ids: {

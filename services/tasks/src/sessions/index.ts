@@ -46,8 +46,9 @@ export async function openSessions(
 ): Promise<Sessions> {
   const { log, clock, timers, bus, authority, stopping, dataDir } = deps;
   const rates = new MessageRates(readRates(messageRates), clock);
+  const sealKey = openSealKey(dataDir);
   const store = await openStore({
-    ...deps.storeAt("sessions"),
+    ...deps.storeAt("sessions", { "session-seal": sealKey.principal.id }),
     migrations: SESSION_MIGRATIONS,
     onError: (err, what) => log.error({ err }, what),
   });
@@ -65,7 +66,7 @@ export async function openSessions(
   const transcripts = new Transcripts({
     engine,
     verifier: deps.connect("verifier"),
-    keypair: openSealKey(dataDir),
+    keypair: sealKey,
   });
   const service = sessionService({
     engine,
