@@ -207,6 +207,59 @@ describe("time", () => {
   });
 });
 
+describe("delivery", () => {
+  const lease = async (id: string) => {
+    const { assignments } = await platform.clients.workers.takeAssignments(
+      { agentId: SELLER, worker: fresh("w"), capacity: 8, wait: durationFromMs(1) },
+      as(SELLER),
+    );
+    const found = assignments.find(({ task }) => task?.executionRequestId === id)?.lease;
+    if (found === undefined) throw new Error("not taken");
+    return found;
+  };
+  const complete = (held: Awaited<ReturnType<typeof lease>>) =>
+    platform.clients.workers.completeAssignment(
+      {
+        lease: held,
+        output: { full: value({ score: 1 }) },
+        delivery: { artifacts: [{ artifactType: ArtifactType.RESULT_PAYLOAD, uri: "data:,1" }] },
+      },
+      as(SELLER),
+    );
+
+  test("leads from accepted to completed without a start", async () => {
+    const { request_id: id } = await buyer.request(requestOf(await seller.publish(offerOf()), until()));
+    await complete(await lease(id));
+    const statuses = (await buyer.receipts(id)).map(({ status }) => status);
+    expect(statuses).toEqual(["accepted", "completed"]);
+    const receipt = await buyer.newest(id);
+    // The platform records the seller's own word soon after the receipt.
+    const path = "/agenta/verification_results";
+    const recorded = async () =>
+      (await seller.send(`${path}?receipt_id=${receipt.receipt_id}`)).body.verification_results.length;
+    await expect.poll(recorded, { timeout: 5000 }).toBe(1);
+    const own = { verifier_agent: { agent_id: SELLER, organization_id: "org:words" } };
+    const { status, body } = await seller.post(path, resultOf(receipt, own));
+    expect([status, body.error.details.reason]).toEqual([409, "VERIFICATION_FINAL"]);
+    expect(body.error.message).toContain("is final");
+  });
+
+  test("of a plain task needs a start, and the refusal names it", async () => {
+    await platform.clients.tasks.createTask(
+      { requestId: fresh("task"), draft: { agentId: SELLER, description: "because" } },
+      as(SELLER),
+    );
+    const { assignments } = await platform.clients.workers.takeAssignments(
+      { agentId: SELLER, worker: fresh("w"), capacity: 8, wait: durationFromMs(1) },
+      as(SELLER),
+    );
+    const held = assignments.find(({ task }) => task?.executionRequestId === "")?.lease;
+    if (held === undefined) throw new Error("not taken");
+    await expect(complete(held)).rejects.toThrow("by StartAssignment");
+    await platform.clients.workers.rejectAssignment({ lease: held, failure: { reason: "BUSY" } }, as(SELLER));
+  });
+});
+
 describe("calling off", () => {
   test("ends work, before and while it is done, for the buyer alone", async () => {
     const offer = await seller.publish(offerOf());
@@ -335,6 +388,9 @@ describe("who calls", () => {
     expect(sold.body.receipts[0]).toEqual(receipt);
     const foreign = await auditor.send(`/agenta/execution_requests?buyer_agent_id=${BUYER}`);
     expect(foreign.status).toBe(403);
+    expect(foreign.body.error.message).toContain("buyer_agent_id");
+    const nobody = await auditor.send("/agenta/execution_requests");
+    expect([nobody.status, nobody.body.error.message.includes("seller_agent_id")]).toEqual([400, true]);
     await takeAll();
   });
 

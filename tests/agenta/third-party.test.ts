@@ -170,6 +170,19 @@ describe("a third party that verifies", () => {
   });
 });
 
+test("a receipt that settles the payment is not verified, and the refusal says why", async () => {
+  await prove("org:audit", AUDITOR);
+  const receipt = await completed();
+  await accepted(receipt, "auditor");
+  const settled = await marketOf(BUYER).newest(receipt.request_id);
+  const { status, body } = await marketOf(AUDITOR).post(
+    "/agenta/verification_results",
+    judgement(settled, "auditor"),
+  );
+  expect([status, body.error.details.reason]).toEqual([409, "EXECUTION_STATE_CONFLICT"]);
+  expect(body.error.message).toContain("settles the payment");
+});
+
 test("no agent proves an organization, and every caller reads which are proven", async () => {
   const request = { requestId: fresh("proof"), organization: "org:own", principal: SELLER };
   const path = "registry.v1.OrganizationService/CreateOrganizationProof";

@@ -247,7 +247,10 @@ function partyOf(query: URLSearchParams) {
   const [buyer, seller] = [query.get("buyer_agent_id"), query.get("seller_agent_id")];
   if (buyer !== null && seller === null) return { case: "buyerAgentId", value: buyer } as const;
   if (seller !== null && buyer === null) return { case: "sellerAgentId", value: seller } as const;
-  throw invalid("buyer_agent_id", "or seller_agent_id names whose executions are asked for");
+  throw invalid(
+    "buyer_agent_id",
+    "write one of ?buyer_agent_id= and ?seller_agent_id=: the agent of yours whose executions are listed",
+  );
 }
 
 function pageOf(query: URLSearchParams) {

@@ -156,7 +156,12 @@ async function listPage(
   const options = callOptions(tasks, context);
   const { agent } = await tasks.dependencies.agents.getAgent({ id, viewer: identity.principal }, options);
   if (agent === undefined || !mayActFor(identity, agent.principal)) {
-    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent itself can see its executions");
+    const field = party.case === "buyerAgentId" ? "buyer_agent_id" : "seller_agent_id";
+    throw new DeputeError(
+      ErrorReason.CALLER_NOT_ALLOWED,
+      `${field}: names no agent of the caller's, and only an agent itself lists its executions`,
+      { metadata: { agent: id }, violations: [{ field, description: "is no agent of the caller's" }] },
+    );
   }
   const filters = { list: "executions", party: party.case, id };
   const size = pageSize(asked);

@@ -27,6 +27,7 @@ import { readReceipt, readReceipts } from "./receipt-rows.ts";
 import { executionNotFound, stateConflict } from "./refusals.ts";
 import { findExecution, readOffer } from "./rows.ts";
 import { checkResultForms } from "./rules/forms.ts";
+import { statusWord } from "./rules/machine.ts";
 import type { ExecutionRecord } from "./rules/record.ts";
 import { isSettled } from "./rules/settlement.ts";
 import { needsVerification, requiredArtifacts } from "./rules/terms.ts";
@@ -57,9 +58,8 @@ export async function submitVerification(
   checkResultForms(result);
   await identifyVerifier(executions, result, context);
   const judged = await store.read((tx) => findJudged(tx, result));
-  if (await isOver(executions, judged, options)) {
-    throw stateConflict(judged.record, "the time for verification is over");
-  }
+  const over = await whyOver(executions, judged, options);
+  if (over !== undefined) throw stateConflict(judged.record, over);
   await store.write((tx) => insertVerification(tx, result, clock.now() + RETRY_MS));
   try {
     await tell(executions, judged, result, options);
@@ -70,21 +70,24 @@ export async function submitVerification(
   return { result, receipt: await conclude(executions, result) };
 }
 
-/** Whether there is nothing more to decide, because the payment was settled by time, or is about to be. */
-async function isOver(
+/** Why there is nothing more to decide, because the payment was settled by time, or is about to be; else undefined. */
+async function whyOver(
   { tasks, results }: ExecutionsContext,
   { record, offer, receipt: { receiptId } }: Judged,
   options: CallOptions,
-): Promise<boolean> {
+): Promise<string | undefined> {
   const { verifyBy, settlement, request } = record;
-  if (!isSettled(settlement)) return verifyBy !== undefined && verifyBy <= tasks.clock.now();
-  if (!needsVerification(request, offer)) return false;
+  const tooLate = "the time for verification is over and the payment goes back: request the work anew";
+  if (!isSettled(settlement)) {
+    return verifyBy !== undefined && verifyBy <= tasks.clock.now() ? tooLate : undefined;
+  }
+  if (!needsVerification(request, offer)) return undefined;
   // What was settled by a judgement is the verifier service's to say: it may be this very one again.
   for (let pageToken = ""; ; ) {
     const page = await results.listVerificationResults({ receiptId, pageToken }, options);
-    if (page.results.some(({ decision }) => decision !== Decision.INCONCLUSIVE)) return false;
+    if (page.results.some(({ decision }) => decision !== Decision.INCONCLUSIVE)) return undefined;
     pageToken = page.nextPageToken;
-    if (pageToken === "") return true;
+    if (pageToken === "") return tooLate;
   }
 }
 
@@ -119,8 +122,17 @@ async function findJudged(
   const receipts = record === undefined ? [] : await readReceipts(tx, requestId);
   const found = receipts.find(({ receipt }) => receipt?.receiptId === receiptId);
   if (record === undefined || found?.receipt === undefined) throw executionNotFound(requestId);
-  if (found.receipt.status !== ExecutionStatus.COMPLETED || found.settles) {
-    throw stateConflict(record, "only the receipt of completed work is verified");
+  if (found.settles) {
+    throw stateConflict(
+      record,
+      "the receipt settles the payment, which no verification changes any more: read it by GetSettlement",
+    );
+  }
+  if (found.receipt.status !== ExecutionStatus.COMPLETED) {
+    throw stateConflict(
+      record,
+      `the receipt is ${statusWord(found.receipt.status)}: verify the completed one, which ListReceipts has`,
+    );
   }
   if (executionId !== undefined && executionId !== record.taskId) {
     throw invalid("result.execution_id", "is another execution's");

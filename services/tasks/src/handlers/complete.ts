@@ -24,7 +24,7 @@ import { advance, type Step } from "../rules/advance.ts";
 import { failureOf, overspent } from "../rules/apply-event.ts";
 import { isSettledBy, requireLease } from "../rules/lease.ts";
 import type { TaskRecord } from "../rules/record.ts";
-import { stateConflict } from "../rules/state-machine.ts";
+import { deliversUnstarted, stateConflict } from "../rules/state-machine.ts";
 import { checkValue, MAX_VALUE_BYTES } from "../rules/values.ts";
 import { requireDelegate } from "../rules/visibility.ts";
 import { noteUsage } from "../spend.ts";
@@ -61,8 +61,10 @@ export async function completeAssignment(
   requireDelegate(caller, found);
   if (!isSettledBy(found, lease, "complete")) {
     requireLease(found, lease);
-    if (found.task.status !== TaskStatus.RUNNING) {
-      throw stateConflict(lease.taskId, found.task.status, TaskStatus.COMPLETED);
+    const { status } = found.task;
+    const isUnstarted = status === TaskStatus.ACCEPTED && deliversUnstarted(found.task);
+    if (status !== TaskStatus.RUNNING && !isUnstarted) {
+      throw stateConflict(lease.taskId, status, TaskStatus.COMPLETED);
     }
     const options = callOptions(tasks, context);
     await requireOutputSchema(tasks, found, output, options);

@@ -1,5 +1,9 @@
 import { create } from "@bufbuild/protobuf";
-import { TaskCancelledSchema, TaskEventSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import {
+  TaskCancelledSchema,
+  TaskCompletedSchema,
+  TaskEventSchema,
+} from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { TaskProgressSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { fromTimestamp } from "@depute/core";
 import { describe, expect, test } from "vitest";
@@ -10,6 +14,7 @@ import { afterFailedAttempt, afterRelease, maxAttempts } from "./retry.ts";
 
 const cancelled = { case: "cancelled", value: create(TaskCancelledSchema, { reason: "enough" }) } as const;
 const progress = { case: "progress", value: create(TaskProgressSchema, { processed: 1 }) } as const;
+const completed = { case: "completed", value: create(TaskCompletedSchema, {}) } as const;
 const rejected = { case: "rejected", value: failureOf("BUSY", "") } as const;
 
 const NOW = { nowMs: T0, random: () => 0 };
@@ -51,8 +56,22 @@ describe("the fold", () => {
     ["progress by a delegator", () => started(accepted(pending(), T0), T0), progress, "delegator"],
     ["declining after the start", () => started(accepted(pending(), T0), T0), rejected, "worker"],
     ["cancelling by a worker", () => pending(), cancelled, "worker"],
+    ["a result before the start", () => accepted(pending(), T0), completed, "worker"],
   ] as const)("refuses %s", (_name, record, payload, by) => {
     expect(() => advance(record(), { payload, by }, T0)).toThrow("cannot become");
+  });
+
+  test("a refusal before the start names the call that is missing", () => {
+    const step = { payload: completed, by: "worker" } as const;
+    expect(() => advance(accepted(pending(), T0), step, T0)).toThrow("StartAssignment");
+  });
+
+  test("an execution's result needs no start", () => {
+    const { task, ...rest } = accepted(pending(), T0);
+    const execution = { ...rest, task: { ...task, executionRequestId: "request-1" } };
+    const { record } = advance(execution, { payload: completed, by: "worker" }, T0);
+    expect(record.task.status).toBe(TaskStatus.COMPLETED);
+    expect(record.hold).toBeUndefined();
   });
 });
 

@@ -6,6 +6,7 @@ import { exceeded, type Overdraft } from "./spend.ts";
 import {
   type Actor,
   canTransition,
+  deliversUnstarted,
   HELD_STATUSES,
   isHeld,
   isTerminal,
@@ -199,8 +200,17 @@ function checkTransition(task: Task, payload: TaskPayload, by?: Actor): void {
   const legal =
     name === "created"
       ? task.status === TaskStatus.UNSPECIFIED && (by === undefined || by === "delegator")
-      : canTransition(task.status, to, by) && (name !== "cancelled" || mayCancel(task, by));
+      : canTransition(task.status, to, by) &&
+        (name !== "cancelled" || mayCancel(task, by)) &&
+        (to === TaskStatus.CANCELLED || mayDeliver(task, to, by));
   if (!legal) throw stateConflict(task.id, task.status, to);
+}
+
+/** A worker delivers without a start only where the task allows it. */
+function mayDeliver(task: Task, to: TaskStatus, by: Actor | undefined): boolean {
+  const isDelivery = to === TaskStatus.COMPLETED || to === TaskStatus.IN_REVIEW;
+  if (!isDelivery || by !== "worker" || task.status !== TaskStatus.ACCEPTED) return true;
+  return deliversUnstarted(task);
 }
 
 /** A worker and the clock end only what the delegator has called off. */

@@ -99,6 +99,8 @@ describe("the table of transitions", () => {
     ["authority", TaskStatus.ACCEPTED, TaskStatus.REVOKED, true],
     ["worker", TaskStatus.ACCEPTED, TaskStatus.REVOKED, false],
     ["attestation", TaskStatus.PENDING, TaskStatus.COMPLETED, true],
+    ["worker", TaskStatus.ACCEPTED, TaskStatus.COMPLETED, true],
+    ["worker", TaskStatus.INPUT_REQUIRED, TaskStatus.COMPLETED, false],
     ["worker", TaskStatus.PENDING, TaskStatus.COMPLETED, false],
     ["attestation", TaskStatus.SUSPENDED, TaskStatus.FAILED, true],
     ["attestation", TaskStatus.RUNNING, TaskStatus.IN_REVIEW, true],
@@ -118,5 +120,6 @@ describe("the table of transitions", () => {
     const error = stateConflict("t1", TaskStatus.COMPLETED, TaskStatus.RUNNING);
     expect(error.reason).toBe(ErrorReason.TASK_STATE_CONFLICT);
     expect(error.metadata).toEqual({ task: "t1", from: "completed", to: "running" });
+    expect(error.message).toContain("it has ended");
   });
 });

@@ -1,4 +1,4 @@
-import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { type Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 
 /** Who can bring a transition about. */
@@ -61,8 +61,8 @@ export const TRANSITIONS: readonly Transition[] = [
   { from: INPUT_REQUIRED, to: PENDING, by: ["worker", "clock"] },
   { from: INPUT_REQUIRED, to: SUSPENDED, by: ["worker", "clock"] },
   ...ATTESTABLE_STATUSES.flatMap((from): Transition[] => [
-    { from, to: IN_REVIEW, by: from === RUNNING ? ["worker", "attestation"] : ["attestation"] },
-    { from, to: COMPLETED, by: from === RUNNING ? ["worker", "attestation"] : ["attestation"] },
+    { from, to: IN_REVIEW, by: mayDeliver(from) ? ["worker", "attestation"] : ["attestation"] },
+    { from, to: COMPLETED, by: mayDeliver(from) ? ["worker", "attestation"] : ["attestation"] },
   ]),
   { from: IN_REVIEW, to: PENDING, by: ["overseer"] },
   { from: IN_REVIEW, to: COMPLETED, by: ["overseer"] },
@@ -97,6 +97,19 @@ export function isAttestable(status: TaskStatus): boolean {
   return (ATTESTABLE_STATUSES as readonly TaskStatus[]).includes(status);
 }
 
+/** Whether a worker may deliver a result from this status; from ACCEPTED only where {@link deliversUnstarted} allows it. */
+function mayDeliver(status: TaskStatus): boolean {
+  return status === RUNNING || status === ACCEPTED;
+}
+
+/**
+ * Whether a worker may deliver the result of this task without StartAssignment: an execution may go from accepted to
+ * completed (Agenta protocol manifest, `state_transitions.allowed`).
+ */
+export function deliversUnstarted({ executionRequestId }: Pick<Task, "executionRequestId">): boolean {
+  return executionRequestId !== "";
+}
+
 /** A status as people and metadata name it, e.g. `in_review`. */
 export function statusName(status: TaskStatus): string {
   return NAMES.get(status) ?? "unspecified";
@@ -111,9 +124,29 @@ export function stateConflict(taskId: string, from: TaskStatus, to: TaskStatus):
   const names = { from: statusName(from), to: statusName(to) };
   return new DeputeError(
     ErrorReason.TASK_STATE_CONFLICT,
-    `a task that is ${names.from} cannot become ${names.to}`,
+    `a task that is ${names.from} cannot become ${names.to}: ${nextStep(from)}`,
     { metadata: { task: taskId, ...names } },
   );
+}
+
+/** What moves a task on from a status, for the messages of refusals. */
+function nextStep(from: TaskStatus): string {
+  switch (from) {
+    case PENDING:
+      return "a worker takes it first, by TakeAssignments or WatchAssignments";
+    case ACCEPTED:
+      return "its worker starts it first, by StartAssignment";
+    case RUNNING:
+      return "its worker ends it, by CompleteAssignment or FailAssignment";
+    case SUSPENDED:
+      return "its delegator resumes it first, by ResumeTask";
+    case INPUT_REQUIRED:
+      return "its delegator answers first, by ProvideInput";
+    case IN_REVIEW:
+      return "its overseer decides first, by DecideReview";
+    default:
+      return "it has ended, and a new task does it again";
+  }
 }
 
 function key(from: TaskStatus, to: TaskStatus): number {

@@ -286,7 +286,11 @@ function idReused(verificationId: string): DeputeError {
 }
 
 function isFinal({ verificationId }: ResultRow): DeputeError {
-  return new DeputeError(ErrorReason.VERIFICATION_FINAL, "the receipt has a final verification result", {
-    metadata: { verification: verificationId },
-  });
+  return new DeputeError(
+    ErrorReason.VERIFICATION_FINAL,
+    `the receipt's verification ${verificationId} has decided: a pass or a fail is final, and only an inconclusive result is followed by another`,
+    {
+      metadata: { verification: verificationId },
+    },
+  );
 }
