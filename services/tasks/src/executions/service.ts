@@ -1,11 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { ExecutionStatus } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
+import {
+  ExecutionReceiptSchema,
+  ExecutionStatus,
+} from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 import {
   type ExecutionService,
   type ListExecutionsRequest,
   type NumberedReceipt,
-  NumberedReceiptSchema,
   SettlementSchema,
   type WatchReceiptsRequest,
 } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
@@ -170,7 +172,9 @@ async function listPage(
     createMs === undefined ? undefined : { createMs: Number(createMs), requestId: String(requestId) };
   const column = party.case === "buyerAgentId" ? "buyer_id" : "seller_id";
   const rows = await tasks.engine.store.read((tx) => listExecutions(tx, column, id, after, size + 1));
-  const { items: page, more } = cutPage(rows, size, ({ receipt }) => bytesOf(NumberedReceiptSchema, receipt));
+  const { items: page, more } = cutPage(rows, size, ({ receipt }) =>
+    bytesOf(ExecutionReceiptSchema, receipt),
+  );
   const last = page.at(-1);
   const isMore = more && last !== undefined;
   return {
