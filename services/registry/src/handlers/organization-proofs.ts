@@ -28,7 +28,7 @@ import {
   pageSize,
   toTimestamp,
 } from "@depute/core";
-import type { Identity } from "@depute/service";
+import { bytesOf, cutPage, type Identity } from "@depute/service";
 import type { ReadTx, WriteTx } from "@depute/store";
 import { identify, type RegistryContext, viewerFor } from "../context.ts";
 import { repeatable } from "../idempotency.ts";
@@ -137,11 +137,12 @@ export async function listOrganizationProofs(
   const found = await registry.store.read((tx) =>
     listProofs(tx, { organization, principal, includeRevoked }, before, size + 1),
   );
-  const page = found.slice(0, size);
-  const last = page.at(-1)?.id;
+  const shown = found.map(toMessage);
+  const { items: proofs, more } = cutPage(shown, size, (proof) => bytesOf(OrganizationProofSchema, proof));
+  const last = proofs.at(-1)?.id;
   return create(ListOrganizationProofsResponseSchema, {
-    proofs: page.map(toMessage),
-    nextPageToken: last !== undefined && found.length > size ? encodePageToken([last], filters) : "",
+    proofs,
+    nextPageToken: more && last !== undefined ? encodePageToken([last], filters) : "",
   });
 }
 
