@@ -1,4 +1,4 @@
-import type { DescMessage, DescMethod, Message } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethod, Message, MessageShape } from "@bufbuild/protobuf";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { encode } from "@depute/core/encode";
 
@@ -63,7 +63,7 @@ export function cutPage<Item>(
 }
 
 /** Bytes of a message in protobuf's binary form. */
-export function bytesOf(schema: DescMessage, message: Message): number {
+export function bytesOf<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): number {
   return encode(schema, message).length;
 }
 
