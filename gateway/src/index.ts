@@ -85,6 +85,7 @@ export const gateway = defineService({
           router.service(Nekte, nekteService({ ...nekte, agentId }));
         },
       })),
+      hosts: () => hosts().flatMap((name) => [name, `*.${name}`]),
       upgrades: aspUpgrades(clients, wire),
       close: () => mcp.close(),
     };

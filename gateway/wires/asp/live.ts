@@ -5,13 +5,7 @@ import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
 import type { Session } from "@depute/contracts/asp/v0/session_pb";
 import type { WatchSessionResponse } from "@depute/contracts/depute/tasks/v1/session_service_pb";
 import { DeputeError, ErrorReason, formatTime, invalid } from "@depute/core";
-import {
-  forwardWireHeaders,
-  isOwnOrigin,
-  refuseUpgrade,
-  requestIdFrom,
-  type UpgradeRoute,
-} from "@depute/service";
+import { forwardWireHeaders, refuseUpgrade, requestIdFrom, type UpgradeRoute } from "@depute/service";
 import { WebSocket, WebSocketServer } from "ws";
 import type { Clients } from "../../src/clients.ts";
 import type { WireDeps } from "../../src/json-rpc-route.ts";
@@ -57,7 +51,6 @@ export function aspUpgrades(clients: Clients, deps: WireDeps): UpgradeRoute[] {
       path: SOCKET_PATH,
       upgrade(request, socket, head, { id = "" }) {
         if (deps.stopping.aborted) return refuseUpgrade(socket, 503);
-        if (!isOwnOrigin(request.headers.origin, deps.publicUrl)) return refuseUpgrade(socket, 403);
         server.handleUpgrade(request, socket, head, (peer) => {
           new LiveSession(peer, request, id, clients, deps).open();
         });

@@ -99,6 +99,20 @@ export const commonSettings = defineSettings({
     help: "secret that the platform's processes prove to one another that they are its own with",
     group: ACCESS,
   },
+  allowedHosts: {
+    type: "list",
+    default: [],
+    help:
+      "hosts that browsers, and HTTP/1.1 clients of an open server, may name besides loopback names and the public URL's; " +
+      "*.example.org allows all names below it",
+    group: ACCESS,
+  },
+  allowedOrigins: {
+    type: "list",
+    default: [],
+    help: "origins of web pages that may call, besides the public URL's, such as https://app.example.org",
+    group: ACCESS,
+  },
 
   maxRequestBytes: {
     type: "int",

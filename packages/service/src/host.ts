@@ -8,6 +8,7 @@ import { createAuthority } from "./authority.ts";
 import { type CommonSettings, portOf, urlOf } from "./common-settings.ts";
 import { readCredentials } from "./credentials.ts";
 import { createDirectTransport } from "./direct-transport.ts";
+import { assertDoorSettings, createDoor } from "./door.ts";
 import { createFastPath } from "./fast/fast-path.ts";
 import { followReadiness, forwardedServices } from "./follow-readiness.ts";
 import { createHealth, type HealthState, healthService } from "./health.ts";
@@ -29,7 +30,6 @@ import {
   type ServiceName,
 } from "./module.ts";
 import { operationsRoutes } from "./operations.ts";
-import { isOwnOrigin } from "./origin.ts";
 import { PeerWatch } from "./peer-watch.ts";
 import { Readiness } from "./readiness.ts";
 import { registerReflection } from "./reflection.ts";
@@ -86,13 +86,14 @@ interface Running {
  * What runs here is called directly, what does not at its configured address. Nothing waits for a service to be up.
  *
  * @throws SettingsError when a port would be open to a network without authentication, or processes that have to trust
- * one another share no secret; whatever a service's start or
+ * one another share no secret, or an allowed host or origin is malformed; whatever a service's start or
  * listening throws, after what had been started was closed again
  */
 export async function hostServices(options: HostOptions): Promise<Host> {
   const { modules, common, bus, log, clock = systemClock, timers = systemTimers } = options;
   if (modules.some(({ listen }) => listen)) assertBindable(common.host, common.auth);
   assertTrust(modules, common);
+  assertDoorSettings(common.allowedHosts, common.allowedOrigins);
   setIdRule(common.ids as IdRule);
   const credentials = readCredentials(common.credentialsFile);
   const metrics = options.metrics ?? createMetrics();
@@ -208,7 +209,12 @@ export async function hostServices(options: HostOptions): Promise<Host> {
           port,
           rpc: createRpcHandler(rpc),
           ...(common.fastPath ? { fast: createFastPath(rpc) } : {}),
-          isOwnOrigin: (origin) => isOwnOrigin(origin, publicUrlOf(module.name)),
+          door: createDoor({
+            publicUrl: () => publicUrlOf(module.name),
+            allowedHosts: () => [...common.allowedHosts, ...(instance.hosts?.() ?? [])],
+            allowedOrigins: common.allowedOrigins,
+            isOpen: common.auth === "open",
+          }),
           ...more,
           maxConnections,
           maxConcurrentStreams,

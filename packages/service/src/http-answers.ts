@@ -3,6 +3,7 @@ import { Code, type ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { CHALLENGE } from "./challenge.ts";
+import type { DoorRefusal } from "./door.ts";
 import { toConnectError, toWire } from "./errors-on-wire.ts";
 import { setGrpcStatus } from "./grpc-status.ts";
 import type { HttpRequest, HttpResponse } from "./http-routes.ts";
@@ -74,10 +75,9 @@ export function sendHeadersTooLong(request: HttpRequest, response: HttpResponse,
   sendRefusal(request, response, 431, refusal);
 }
 
-/** Answers a page of another site, which a browser lets send what it may not read. */
-export function sendForeignOrigin(request: HttpRequest, response: HttpResponse): void {
-  const refusal = new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "a page of another site may not call here");
-  sendRefusal(request, response, 403, refusal);
+/** Answers a request that the server's door refuses. */
+export function sendNotLetIn(request: HttpRequest, response: HttpResponse, refusal: DoorRefusal): void {
+  sendRefusal(request, response, refusal.status, refusal.error);
 }
 
 /** Refuses a request before it is known to be an RPC: a gRPC client gets a gRPC status, anybody else HTTP's and JSON. */
@@ -87,6 +87,8 @@ function sendRefusal(
   httpStatus: number,
   refusal: DeputeError,
 ): void {
+  // Node resets an HTTP/2 stream whose body has no reader, and some clients then drop the answer.
+  request.resume();
   const error = toWire(refusal);
   const type = request.headers["content-type"] ?? "";
   if (!type.startsWith("application/grpc")) {

@@ -53,7 +53,6 @@ export {
   type ServiceModule,
   type ServiceName,
 } from "./module.ts";
-export { isOwnOrigin } from "./origin.ts";
 export { AllowedHosts, type AllowedTarget } from "./outbound/allowed-hosts.ts";
 export {
   type Lookup,

@@ -82,6 +82,8 @@ export interface ServiceInstance {
   readonly manners?: Manners;
   /** Ports beside the module's own, each with services of its own. */
   readonly ports?: readonly OwnPort[];
+  /** Virtual hosts that clients may name, in the form of DEPUTE_ALLOWED_HOSTS. */
+  readonly hosts?: () => readonly string[];
   /** Addresses whose connections become WebSockets. */
   readonly upgrades?: readonly UpgradeRoute[];
   /** Called once, when no call is open any more: ends background work and closes stores. */

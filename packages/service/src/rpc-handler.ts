@@ -10,6 +10,7 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
+import { hostOfUrl } from "./authority-host.ts";
 import { withFieldLimit } from "./field-limit/with-field-limit.ts";
 import type { HttpRequest, HttpResponse } from "./http-routes.ts";
 import { type JsonOptions, LENIENT, refusesUnknownFields, STRICT } from "./json-options.ts";
@@ -83,7 +84,15 @@ export function logUnsent(log: Logger, path: string, error: unknown): void {
   log.warn({ err: error, rpc: path }, "an answer could not be sent");
 }
 
+/** Connect builds a URL from the authority, and resets the stream when that fails. */
+function nameHost(request: HttpRequest): void {
+  const { headers } = request;
+  const authority = String(headers[":authority"] ?? headers.host ?? "");
+  headers["stream" in request ? ":authority" : "host"] = hostOfUrl(authority);
+}
+
 async function answer(handler: ReasonedHandler, request: HttpRequest, response: HttpResponse): Promise<void> {
+  nameHost(request);
   const answered = await handler(universalRequestFromNodeRequest(request, response, undefined, undefined));
   await universalResponseToNodeResponse(answered, response);
 }

@@ -3,11 +3,12 @@ import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Se
 import { type AddressInfo, createServer as createNetServer, isIP, type Socket } from "node:net";
 import { Code } from "@connectrpc/connect";
 import type { Timers } from "@depute/core";
+import { type Door, REFUSE_PAGES } from "./door.ts";
 import type { StreamHandler } from "./fast/fast-path.ts";
 import {
-  sendForeignOrigin,
   sendHeadersTooLong,
   sendMethodNotAllowed,
+  sendNotLetIn,
   sendThrown,
   sendUnknownPath,
 } from "./http-answers.ts";
@@ -37,8 +38,8 @@ export interface ServerOptions {
   fast?: StreamHandler;
   routes: readonly HttpRoute[];
   upgrades?: readonly UpgradeRoute[];
-  /** Whether a request with this header `origin` may call; what a page sends may not, when absent. */
-  isOwnOrigin?: (origin: string | undefined) => boolean;
+  /** Checks every request before its handler runs; refuses all pages when absent. */
+  door?: Door;
   maxConnections: number;
   maxConcurrentStreams: number;
   log: Logger;
@@ -62,14 +63,14 @@ export interface Server {
  * @throws what listening throws, e.g. EADDRINUSE
  */
 export async function startServer(options: ServerOptions): Promise<Server> {
-  const { host, port, maxConnections, maxConcurrentStreams, log, timers, isOwnOrigin = isNone } = options;
+  const { host, port, maxConnections, maxConcurrentStreams, log, timers, door = REFUSE_PAGES } = options;
   const sockets = new Set<Socket>();
   const undecided = new Set<Socket>();
   const sessions = new Set<ServerHttp2Session>();
   let draining = false;
 
   const answer = createHandler(options);
-  const upgrades = createUpgrades(options.upgrades ?? [], log);
+  const upgrades = createUpgrades(options.upgrades ?? [], door, log);
   const http1 = createHttp1Server({
     // Whatever else asks for another protocol, as clients of clear-text HTTP/2 do, is answered in this one.
     shouldUpgradeCallback: (request) => !draining && upgrades.wants(request),
@@ -94,8 +95,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   http2.on("stream", (stream, headers, flags, rawHeaders) => {
     if (
       options.fast !== undefined &&
-      isOwnOrigin(headers.origin) &&
       bytesOf(rawHeaders) <= MAX_HEADER_BYTES &&
+      door({ headers, rawHeaders, httpVersion: 2 }) === undefined &&
       options.fast(stream, headers)
     )
       return;
@@ -163,14 +164,16 @@ function stop(server: Http1Server | Http2Server): void {
 function createHandler({
   rpc,
   routes,
-  isOwnOrigin = isNone,
+  door = REFUSE_PAGES,
   log,
 }: ServerOptions): (request: HttpRequest, response: HttpResponse) => void {
   const find = createRouteTable(routes);
   return (request, response) => {
     const path = request.url?.split("?", 1)[0] ?? "";
     if (headersTooLong(request)) return sendHeadersTooLong(request, response, MAX_HEADER_BYTES);
-    if (!isOwnOrigin(request.headers.origin)) return sendForeignOrigin(request, response);
+    const { headers, rawHeaders } = request;
+    const refusal = door({ headers, rawHeaders, httpVersion: "stream" in request ? 2 : 1 });
+    if (refusal !== undefined) return sendNotLetIn(request, response, refusal);
     if (rpc(request, response, path)) return;
     const match = find(request.method ?? "", path);
     if (match === undefined) return sendUnknownPath(request, response, path);
@@ -185,10 +188,6 @@ function createHandler({
       log[level]({ err: thrown, path, request_id: id }, "http");
     });
   };
-}
-
-function isNone(origin: string | undefined): boolean {
-  return origin === undefined;
 }
 
 /** HTTP/2's parser only advises its clients of the limit; HTTP/1.1's holds them to it. */

@@ -73,3 +73,21 @@ test("who is refused hears why", async () => {
   await start([{ path: "/live", upgrade: (_, socket) => refuseUpgrade(socket, 403) }]);
   expect(await ask("/live")).toEqual([403, ""]);
 });
+
+test("a page of another site and a repeated credential header are refused before the handler runs", async () => {
+  await start([{ path: "/live", upgrade: (_, socket) => void socket.end("HTTP/1.1 101 Taken\r\n\r\n") }]);
+  expect(await ask("/live", { ...UPGRADE, origin: "https://elsewhere.example" })).toEqual([403, ""]);
+  const repeated = [
+    "connection",
+    "Upgrade",
+    "upgrade",
+    "websocket",
+    "host",
+    "localhost",
+    "dpop",
+    "a",
+    "dpop",
+    "b",
+  ];
+  expect(await ask("/live", repeated as never)).toEqual([401, ""]);
+});

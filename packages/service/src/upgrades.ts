@@ -1,6 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
+import { CHALLENGE } from "./challenge.ts";
+import type { Door } from "./door.ts";
 import { createRouteTable, type PathParameters } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
 
@@ -27,7 +29,7 @@ export interface Upgrades {
   readonly take: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 }
 
-export function createUpgrades(routes: readonly UpgradeRoute[], log: Logger): Upgrades {
+export function createUpgrades(routes: readonly UpgradeRoute[], door: Door, log: Logger): Upgrades {
   const find = createRouteTable(
     routes.map(({ path }) => ({ methods: ["GET"], path, handle: async () => {} })),
   );
@@ -42,9 +44,13 @@ export function createUpgrades(routes: readonly UpgradeRoute[], log: Logger): Up
     wants: (request) =>
       request.headers.upgrade?.toLowerCase() === "websocket" && match(request) !== undefined,
     take(request, socket, head) {
+      // Node removes its own listener, and an error without one ends the process.
+      socket.on("error", (error) => log.debug({ err: error }, "an upgraded connection broke"));
+      const { headers, rawHeaders } = request;
+      const refusal = door({ headers, rawHeaders, httpVersion: 1 });
+      if (refusal !== undefined) return refuseUpgrade(socket, refusal.status);
       const found = match(request);
       if (found === undefined) return refuseUpgrade(socket, 404);
-      socket.on("error", (error) => log.debug({ err: error }, "an upgraded connection broke"));
       found.route.upgrade(request, socket, head, found.parameters);
     },
   };
@@ -52,5 +58,7 @@ export function createUpgrades(routes: readonly UpgradeRoute[], log: Logger): Up
 
 /** Answers a request for an upgrade with an HTTP status, and closes the connection. */
 export function refuseUpgrade(socket: Duplex, status: number): void {
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+  const headers = { connection: "close", "content-length": "0", ...(status === 401 ? CHALLENGE : {}) };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  socket.end(`${[`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines].join("\r\n")}\r\n\r\n`);
 }

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import { hostOfUrl } from "../authority-host.ts";
 import { CallEnd } from "../call-end.ts";
 import type { RpcHandlerOptions } from "../rpc-handler.ts";
 import { connectBinary, connectJson } from "./connect.ts";
@@ -31,23 +32,20 @@ export function createFastPath(options: RpcHandlerOptions): StreamHandler {
     const protocol = PROTOCOLS.get(headers["content-type"]);
     if (protocol === undefined || !protocol.accepts(headers, options.maxRequestBytes)) return false;
     if (method.spec.kind === "server_streaming" && protocol !== grpc) return false;
-    const authority = headers[":authority"] ?? headers.host;
-    if (authority === undefined) return false;
+    const authority = headers[":authority"] ?? headers.host ?? "";
     const { timeoutMs, error } = protocol.timeoutOf(headers);
     if (error !== undefined) return false;
     const url = urlOf(authority, method);
-    if (url === undefined) return false;
     const due = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
     serve(stream, { headers, url, method, protocol, due }, new CallEnd(timeoutMs), options);
     return true;
   };
 }
 
-/** The last one is kept, since callers know a server by few names; undefined for an authority that is none. */
-function urlOf(authority: string, method: FastMethod): string | undefined {
+/** Keeps the last URL, since callers use few authorities. */
+function urlOf(authority: string, method: FastMethod): string {
   if (method.last.authority !== authority) {
-    const url = URL.parse(method.path, `http://${authority}`)?.toString();
-    if (url === undefined) return undefined;
+    const url = new URL(method.path, `http://${hostOfUrl(authority)}`).toString();
     method.last = { authority, url };
   }
   return method.last.url;
