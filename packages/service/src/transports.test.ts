@@ -175,7 +175,7 @@ describe.each([
       level: "error",
       request_id: "c-1",
       code: "INTERNAL",
-      err: { type: "TypeError" },
+      error_type: "TypeError",
     });
   });
 

@@ -37,11 +37,15 @@ describe("readJsonText", () => {
 });
 
 describe("readPublication", () => {
-  it("keeps what was checked, not what was sent: doubled members and white space are gone", () => {
-    const sent = { ...capability("a"), inputSchema: bytes('{ "type": "string", "type": "object" }') };
-    const [kept] = read(sent);
+  it("keeps the checked text, without white space", () => {
+    const [kept] = read({ ...capability("a"), inputSchema: bytes('{ "type": "object" }') });
     expect(kept?.message.inputSchema).toEqual(json({ type: "object" }));
     expect(kept?.input).toEqual({ type: "object" });
+  });
+
+  it("refuses a schema with two members of one name", () => {
+    const sent = { ...capability("a"), inputSchema: bytes('{ "type": "string", "type": "object" }') };
+    expect(() => read(sent)).toThrow('the member "type" stands twice in one object');
   });
 
   it("gives one digest to two that differ in everything but their schemas", () => {
