@@ -27,7 +27,7 @@ function projects(): TestProjectInlineConfiguration[] {
     case "fast":
       return [
         project("shared", { include: [...SHARED], exclude: [...NEVER, ...SLOW, ...ALONE], isolate: false }),
-        project("alone", { include: [...ALONE], exclude: NEVER }),
+        project("alone", { include: [...ALONE], exclude: [...NEVER, ...SLOW] }),
         project("all", { include: ["**/*.test.ts"], exclude: [...NEVER, ...SLOW, ...SHARED] }),
       ];
     case "slow":

@@ -18,12 +18,19 @@ export const SLOW: readonly string[] = [
   "tests/telemetry/**",
   "cli/src/processes.test.ts",
   "examples/**",
+  // Whole examples of the protocols' texts.
+  "tests/{asp,cap}/example.test.ts",
   // Programs that others published.
   "tests/nekte/published.test.ts",
-  "tests/mcp/{everything,filesystem,http-upstream,prompts,stdio}.test.ts",
+  "tests/mcp/{changed-definitions,credentials,everything,filesystem,http-upstream,large-answers,prompts,stdio}.test.ts",
+  // Hostile parties, schemas and outputs.
+  "tests/asp/hostile.test.ts",
+  "services/verifier/src/threats.test.ts",
+  "services/verifier/src/checker/pool.test.ts",
   // Models and long properties.
   "**/model.test.ts",
   "**/*.property.test.ts",
+  "packages/core/src/quick-{encode,rules}.test.ts",
   "tests/agenta/formats.test.ts",
 ];
 
