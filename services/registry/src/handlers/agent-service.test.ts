@@ -85,16 +85,18 @@ describe("RegisterAgent", () => {
     expect(ids(await platform.agents.listAgents({}))).toEqual(["a"]);
   });
 
-  it.each<[string, string, string]>([
-    ["another's principal", ALICE, BOB],
-    ["no principal", "", BOB],
-  ])("refuses %s", async (_, principal, caller) => {
+  it("refuses another's principal", async () => {
     const call = platform.agents.registerAgent(
-      { requestId: newRequest(), agent: { id: "a", principal } },
-      as(caller),
+      { requestId: newRequest(), agent: { id: "a", principal: ALICE } },
+      as(BOB),
     );
     expect(await refusal(call)).toMatchObject({ reason: "CALLER_NOT_ALLOWED", fields: ["agent.principal"] });
     expect(await refusal(platform.agents.getAgent({ id: "a" }))).toMatchObject({ reason: "AGENT_NOT_FOUND" });
+  });
+
+  it("registers the caller's own agent where no principal is named", async () => {
+    const call = platform.agents.registerAgent({ requestId: newRequest(), agent: { id: "a" } }, as(BOB));
+    expect((await call).agent).toMatchObject({ principal: BOB });
   });
 
   it("lets the caller without credentials of an open loopback register for anybody", async () => {

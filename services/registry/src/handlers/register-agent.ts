@@ -23,7 +23,7 @@ import { checkOverseers } from "../rules/overseers.ts";
 import { readOwnerCard } from "../rules/owner-card.ts";
 import { checkPredicates } from "../rules/predicate.ts";
 import { recordDigest } from "../rules/record-digest.ts";
-import { baseOf, checkCard, checkOwnership, searchKeys } from "../rules/registration.ts";
+import { baseOf, checkCard, checkOwnership, ownedBy, searchKeys } from "../rules/registration.ts";
 import { checkStatement } from "../rules/statement.ts";
 import { countInstances, findAgent, listInstances, putRecord } from "../store/agents.ts";
 import { indexCapabilities } from "../store/capabilities.ts";
@@ -46,21 +46,24 @@ export async function registerAgent(
   context: HandlerContext,
 ): Promise<RegisterAgentResponse> {
   const identity = await identify(registry, context);
-  const { agent, statement } = request;
-  if (agent === undefined) throw invalid("agent", "is required");
-  checkCard(agent);
-  checkRules(registry, agent);
-  const ownerCard = readOwnerCard(agent, verifyEd25519);
-  checkEndpoints([...endpointsOf(agent), ...(ownerCard?.endpoints ?? [])], registry.endpointOrigins);
-  const digest = digestOf(agent);
+  const { agent: given, statement } = request;
+  if (given === undefined) throw invalid("agent", "is required");
+  const own = ownedBy(given, identity.principal);
+  checkCard(own);
+  checkRules(registry, own);
+  const ownerCard = readOwnerCard(own, verifyEd25519);
+  checkEndpoints([...endpointsOf(own), ...(ownerCard?.endpoints ?? [])], registry.endpointOrigins);
   const call = repeatable(SCHEMAS, identity.principal, request.requestId, request);
-  const isProven = await registry.authorities.prove(agent, context.signal);
+  const isProven = await registry.authorities.prove(own, context.signal);
   return registry.store.write(async (tx) => {
     const answered = await call.before(tx);
     if (answered !== undefined) return answered;
-    const known = await findAgent(tx, agent.id);
+    const known = await findAgent(tx, given.id);
     const now = registry.clock.now();
-    if (!isOperatorsChange(registry, identity, agent, known)) {
+    const isOperators = isOperatorsChange(registry, identity, given, known);
+    const agent = isOperators ? given : own;
+    const digest = digestOf(agent);
+    if (!isOperators) {
       checkPossession(registry, identity, agent, statement, { digest, now, recordTime: known?.updateTime });
     }
     const baseId = baseOf(agent.id);

@@ -15,6 +15,18 @@ export function baseOf(id: string): string | undefined {
   return colon < 0 ? undefined : id.slice(0, colon);
 }
 
+/** An Ed25519 public key in base64url: 43 characters, the last one without spare bits. */
+const KEY = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
+
+/**
+ * The agent that a registration is about. Without a principal the agent is the caller's own.
+ *
+ * @param caller the caller's principal; one that is no key, as `local`, owns no agent this way
+ */
+export function ownedBy(agent: Agent, caller: string): Agent {
+  return agent.principal === "" && KEY.test(caller) ? { ...agent, principal: caller } : agent;
+}
+
 /**
  * Checks that an id is the principal's to register: not another's, and an instance only of an agent of its own, because
  * the instance is allowed whatever its base is.
