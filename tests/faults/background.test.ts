@@ -106,7 +106,6 @@ test.runIf(postgres !== undefined)(
         "leases were not looked at",
         "old keys cannot be replaced; trying again",
         "outcomes cannot be told to the registry; trying again",
-        "the revocation log cannot be read; trying again",
         "time limits could not be applied; trying again",
         "time limits of sessions could not be applied; trying again",
         "times of executions could not be applied; trying again",

@@ -238,7 +238,13 @@ export const tasks = defineService({
         messageRates: settings.aspMessageRates,
       },
       context,
-    );
+    ).catch(async (error: unknown) => {
+      // What is open would keep the process alive after the refusal.
+      await cap.close();
+      await Promise.all([executions.close(), push.close()]);
+      await close();
+      throw error;
+    });
     return {
       routes(router) {
         sessions.routes(router);
