@@ -53,9 +53,10 @@ function ancestry(spans: readonly Span[], from: Span | undefined): string[] {
 describe("a call's trace leads through every service that it reaches", () => {
   test("in one process", { timeout: 60_000 }, async () => {
     const spans = await traced(["start"], { DEPUTE_GATEWAY_PORT: "0" });
-    const deepest = spans.findLast(({ name }) => name.endsWith("AgentService/GetAgent"));
-    expect(ancestry(spans, deepest)).toContain("depute.tasks.v1.TaskService/CreateTask");
-    expect(ancestry(spans, deepest).at(-1)).toBe("caller");
+    const lookUps = spans.filter(({ name }) => name.endsWith("AgentService/GetAgent"));
+    const paths = lookUps.map((span) => ancestry(spans, span));
+    expect(paths.some((path) => path.includes("depute.tasks.v1.TaskService/CreateTask"))).toBe(true);
+    expect(new Set(paths.map((path) => path.at(-1)))).toEqual(new Set(["caller"]));
     const overNekte = spans.findLast(({ name }) => name.includes("DiscoveryService/"));
     expect(ancestry(spans, overNekte).slice(-2)).toEqual(["POST /nekte/{agent}", "caller"]);
   });
