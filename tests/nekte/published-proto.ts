@@ -1,4 +1,4 @@
-/** The published nekte.proto, written down here so that a stock client is tried and not the platform's own contract. */
+/** Names and field numbers of the published contract nekte.v1, so that tests use a stock client and not the platform's own contract. */
 export const PUBLISHED_PROTO = `syntax = "proto3";
 
 package nekte.v1;

@@ -55,7 +55,7 @@ export class GroupCommit {
   readonly #lane: Lane<Job>;
   #flushing: Promise<void> | undefined;
   #broken: StoreLostError | undefined;
-  /** The batch whose commit nobody knows the outcome of. */
+  /** The batch whose commit has an unknown outcome. */
   #unknown: { readonly ran: readonly Ran[]; readonly outcome: () => Promise<boolean> } | undefined;
 
   constructor(options: GroupCommitOptions) {

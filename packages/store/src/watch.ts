@@ -39,7 +39,7 @@ export interface StoreLooks {
   /** Cheap: is anything wrong? */
   readonly look: () => Promise<void>;
   readonly store: Pick<Store, "read" | "write">;
-  /** Called when the store can be used again, before anybody is told. */
+  /** Called when the store can be used again, before the listener. */
   readonly onBack?: () => void;
 }
 

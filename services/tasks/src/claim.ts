@@ -112,14 +112,14 @@ async function assignedBytes(tx: ReadTx, taskId: string, carried: Carried): Prom
 }
 
 /**
- * Whether a task lacks a context that it carries, so that nobody can work on it. Work that its agent's endpoint has already
+ * Whether a task lacks a context that it carries, so that no worker can do it. Work that its agent's endpoint has already
  * goes on there without.
  */
 async function lacksContext(tx: ReadTx, taskId: string, { missingContextIds }: Carried): Promise<boolean> {
   return missingContextIds.length > 0 && (await openRemote(tx, taskId)) === undefined;
 }
 
-/** A task that nobody can work on ends. */
+/** Ends a task that no worker can do. */
 export function withoutContext(before: TaskRecord, nowMs: number): Advance {
   if (isTerminal(before.task.status)) return { record: before, events: [] };
   return advance(before, { payload: contextExpired(), by: "clock" }, nowMs);

@@ -37,7 +37,7 @@ export class ContextKeeper extends RegularPurge {
 
   /**
    * Notes which contexts were in the memory of the process before this one, and ends the work that waits for a worker with one of
-   * them: nobody can do it. To be called once, before anything is handed out.
+   * them: no worker can do it. To be called once, before anything is handed out.
    */
   async noteLost(): Promise<void> {
     const { engine, memory } = this.#options;

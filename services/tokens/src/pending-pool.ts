@@ -9,7 +9,7 @@ const SHARES = 10;
 
 interface PendingPoolOptions {
   readonly clock: Clock;
-  /** Revocations by keys that nobody knows, all together. */
+  /** Revocations by unknown keys, all together. */
   readonly max: number;
   /** Longest life of a token that is accepted, with the skew of clocks, in milliseconds. */
   readonly longestLifeMs: number;

@@ -7,7 +7,7 @@ export interface Grant {
   readonly source: AuthoritySource;
 }
 
-/** Whether an authority that nobody holds goes to the first who registers an agent below it. */
+/** Whether an unheld authority goes to the first principal that registers an agent below it. */
 export type AuthorityPolicy = "first" | "granted";
 
 const HOST = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/;
@@ -39,11 +39,11 @@ export function holdingOf<G extends Grant>(grants: readonly G[], principal: stri
 export type Standing =
   /** The principal holds it. */
   | "holds"
-  /** Nobody holds it, and the first who registers does. */
+  /** No principal holds it; the first registration takes it. */
   | "first"
   /** Others hold it. */
   | "taken"
-  /** Nobody holds it, and only a grant or a proof gives it. */
+  /** No principal holds it; only a grant or a proof gives it. */
   | "ungranted";
 
 /**

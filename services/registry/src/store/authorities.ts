@@ -74,7 +74,7 @@ export async function findAgentOfUri(tx: ReadTx, uri: string): Promise<string | 
   return row?.agent_id;
 }
 
-/** Gives a URI to an agent, whoever had it, in place of the one that the agent had; undefined for none. */
+/** Moves a URI to an agent, and replaces the URI that the agent had; undefined removes it. */
 export async function putUri(tx: WriteTx, agentId: string, uri: string | undefined): Promise<void> {
   await tx.run("DELETE FROM agent_uris WHERE agent_id = ?", [agentId]);
   if (uri === undefined) return;

@@ -118,7 +118,7 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       const body = envelope.content?.body?.kind;
       const target = body?.case === "delegate" ? [body.value.targetAgent] : [];
       const coming = await newcomers(target, identity, context);
-      // Whoever takes no part is refused by the protocol, and so is a target that nobody knows.
+      // The protocol refuses senders that take no part, and unknown targets.
       if (body?.case === "delegate" && own !== undefined) {
         for (const { registryId } of coming) {
           const options = ownOptions(context, clock);
