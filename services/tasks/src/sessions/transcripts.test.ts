@@ -64,11 +64,11 @@ test("while the log does not answer nothing is exported, and what is refused say
   const transcript = await exported(sessionId);
   stage.log.isUp = false;
   for (const call of [
-    stage.api.exportTranscript({ sessionId }, as(ANN.key)),
-    stage.api.getTranscriptKeys({}, as(ANN.key)),
-    stage.api.verifyTranscript({ transcript }, as(ANN.key)),
+    () => stage.api.exportTranscript({ sessionId }, as(ANN.key)),
+    () => stage.api.getTranscriptKeys({}, as(ANN.key)),
+    () => stage.api.verifyTranscript({ transcript }, as(ANN.key)),
   ]) {
-    expect(await refusal(call)).toBe("DEPENDENCY_UNAVAILABLE");
+    expect(await refusal(call())).toBe("DEPENDENCY_UNAVAILABLE");
   }
   const { seal: _seal, ...unsealed } = transcript;
   expect(await judged(unsealed)).toEqual([true, UNSEALED, ""]);
