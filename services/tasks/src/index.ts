@@ -3,14 +3,14 @@ import { ContextService } from "@depute/contracts/depute/tasks/v1/context_servic
 import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { BOUNDS_OPERATORS, defineService, defineSettings } from "@depute/service";
-import { MessageService, openCap } from "./cap/index.ts";
+import { artifactService } from "./core/handlers/artifact-service.ts";
+import { contextService } from "./core/handlers/context-service.ts";
+import { taskService } from "./core/handlers/task-service.ts";
+import { workerService } from "./core/handlers/worker-service.ts";
+import { openRuntime } from "./core/runtime.ts";
 import { ExecutionBook, ExecutionService, openExecutions } from "./executions/index.ts";
-import { artifactService } from "./handlers/artifact-service.ts";
-import { contextService } from "./handlers/context-service.ts";
-import { taskService } from "./handlers/task-service.ts";
-import { workerService } from "./handlers/worker-service.ts";
+import { MessageService, openCap } from "./messages/index.ts";
 import { openPushDelegates } from "./push/index.ts";
-import { openRuntime } from "./runtime.ts";
 import { openSessions, SessionService } from "./sessions/index.ts";
 
 const CAP = "Tasks: CAP";

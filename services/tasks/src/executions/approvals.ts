@@ -13,10 +13,10 @@ import {
 import { ErrorReason } from "@depute/core";
 import { type Logger, Outbox, ownHeaders, reasonOf, StreamFollower } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import type { TasksContext } from "../handlers/context.ts";
-import { advance } from "../rules/advance.ts";
-import { isTerminal as hasTaskEnded } from "../rules/state-machine.ts";
-import { readCursor, writeCursor } from "../store/block-rows.ts";
+import type { TasksContext } from "../core/handlers/context.ts";
+import { advance } from "../core/rules/advance.ts";
+import { isTerminal as hasTaskEnded } from "../core/rules/state-machine.ts";
+import { readCursor, writeCursor } from "../core/store/block-rows.ts";
 import type { Errands } from "./book.ts";
 import {
   closeReview,

@@ -18,9 +18,9 @@ import { ApprovalState } from "@depute/contracts/depute/tasks/v1/execution_servi
 import type { TaskCompleted } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { type Clock, formatTime, newId } from "@depute/core";
 import type { WriteTx } from "@depute/store";
-import type { TaskChange } from "../engine.ts";
-import { isTerminal as isTaskTerminal } from "../rules/state-machine.ts";
-import { readTask } from "../store/task-rows.ts";
+import type { TaskChange } from "../core/engine/engine.ts";
+import { isTerminal as isTaskTerminal } from "../core/rules/state-machine.ts";
+import { readTask } from "../core/store/task-rows.ts";
 import { insertReceipt, insertSettlement, readReceipt } from "./receipt-rows.ts";
 import { stateConflict } from "./refusals.ts";
 import { findByTask, insertExecution, insertOffer, readOffer, updateExecution } from "./rows.ts";

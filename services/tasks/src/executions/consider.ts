@@ -5,7 +5,7 @@ import { type Offer, VerificationMode } from "@depute/contracts/agenta/delegatio
 import { type Agent, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { ErrorReason } from "@depute/core";
 import { reasonOf } from "@depute/service";
-import { admit } from "../admission.ts";
+import { admit } from "../core/creation/admission.ts";
 import type { Acceptable, Asked } from "./asked.ts";
 import type { ExecutionsContext } from "./context.ts";
 import { lookUpOffer, resolveWork } from "./look-up.ts";

@@ -7,8 +7,8 @@ import { ApprovalState, SettlementState } from "@depute/contracts/depute/tasks/v
 import { IdConflictPolicy, IdReusePolicy } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { DeputeError, ErrorReason, newId } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
-import { createTaskWithin } from "../create-task.ts";
-import { asCaller } from "../handlers/context.ts";
+import { createTaskWithin } from "../core/creation/create-task.ts";
+import { asCaller } from "../core/handlers/context.ts";
 import type { Acceptable, Answered, Asked } from "./asked.ts";
 import type { ExecutionsContext } from "./context.ts";
 import { countRejected, findExecution, loadOf, spentOnParts } from "./rows.ts";

@@ -4,8 +4,8 @@ import { OrganizationService } from "@depute/contracts/depute/registry/v1/organi
 import { ExecutionService } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
 import { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { AllowedHosts, type ServiceDeps } from "@depute/service";
-import type { TasksContext } from "../handlers/context.ts";
-import { WakeUps } from "../wake-ups.ts";
+import { WakeUps } from "../core/engine/wake-ups.ts";
+import type { TasksContext } from "../core/handlers/context.ts";
 import { Approvals } from "./approvals.ts";
 import { EXECUTION_TOPIC, type ExecutionBook } from "./book.ts";
 import { openCallbackKey } from "./callback-key.ts";

@@ -5,7 +5,7 @@ import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
 import type { PublishedOffer } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { ErrorReason } from "@depute/core";
 import { reasonOf } from "@depute/service";
-import type { Target } from "../admission.ts";
+import type { Target } from "../core/creation/admission.ts";
 import type { ExecutionsContext } from "./context.ts";
 import type { Found } from "./rules/admission.ts";
 

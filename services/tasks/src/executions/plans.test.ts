@@ -1,6 +1,6 @@
 import { openStore, type ReadTx, type SqlValue } from "@depute/store";
 import { expect, test } from "vitest";
-import { MIGRATIONS } from "../store/migrations.ts";
+import { MIGRATIONS } from "../core/store/migrations.ts";
 import { dueCallbacks, earliestCallback } from "./callback-rows.ts";
 import { reviewsToTell, verificationsToTell } from "./errand-rows.ts";
 import { endedExecutions, rejectedExecutions } from "./purge-rows.ts";

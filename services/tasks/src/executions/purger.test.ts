@@ -9,7 +9,7 @@ import { ManualClock } from "@depute/core";
 import { createLogger } from "@depute/service";
 import { openStore, type Store } from "@depute/store";
 import { afterEach, expect, test } from "vitest";
-import { MIGRATIONS } from "../store/migrations.ts";
+import { MIGRATIONS } from "../core/store/migrations.ts";
 import { ExecutionPurger } from "./purger.ts";
 import { insertReceipt, readReceipts } from "./receipt-rows.ts";
 import { findExecution, insertExecution } from "./rows.ts";

@@ -1,6 +1,6 @@
 import type { Clock } from "@depute/core";
 import type { Store } from "@depute/store";
-import { RegularPurge, type RegularPurgeOptions } from "../regular-purge.ts";
+import { RegularPurge, type RegularPurgeOptions } from "../core/engine/regular-purge.ts";
 import { deleteExecution, endedExecutions, rejectedExecutions } from "./purge-rows.ts";
 
 /** Executions that are forgotten in one transaction. */

@@ -22,8 +22,8 @@ import {
   toTimestamp,
 } from "@depute/core";
 import { bytesOf, cutPage, follow, linkSignals, mayActFor } from "@depute/service";
-import { type Caller, callerOf, callOptions } from "../handlers/context.ts";
-import { advance } from "../rules/advance.ts";
+import { type Caller, callerOf, callOptions } from "../core/handlers/context.ts";
+import { advance } from "../core/rules/advance.ts";
 import type { ExecutionsContext } from "./context.ts";
 import { readReceipt, readReceipts, readSettlements } from "./receipt-rows.ts";
 import { executionNotFound, stateConflict } from "./refusals.ts";

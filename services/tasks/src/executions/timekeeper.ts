@@ -1,7 +1,7 @@
 import type { Timers } from "@depute/core";
 import type { Logger } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import type { Engine } from "../engine.ts";
+import type { Engine } from "../core/engine/engine.ts";
 import type { ExecutionBook } from "./book.ts";
 import { dueExecutions, earliestDue, findExecution } from "./rows.ts";
 

@@ -14,7 +14,7 @@ import { SubmitVerificationResultRequestSchema } from "@depute/contracts/depute/
 import { DeputeError, ErrorReason, invalid, Status, statusOf } from "@depute/core";
 import { fromConnectError, type Logger, mayActFor, Outbox, ownHeaders } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import { callOptions } from "../handlers/context.ts";
+import { callOptions } from "../core/handlers/context.ts";
 import type { Errands } from "./book.ts";
 import type { ExecutionsContext } from "./context.ts";
 import {

@@ -9,7 +9,7 @@ import {
   nextCancelMs,
   type OwedCancel,
   postponeCancel,
-} from "../store/remote-rows.ts";
+} from "../core/store/remote-rows.ts";
 import type { PeerAt } from "./peers.ts";
 import { PeerFault, UNREACHABLE } from "./rules/refusal.ts";
 

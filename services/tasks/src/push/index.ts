@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { newId } from "@depute/core";
 import { AllowedHosts, Outbound, type ServiceDeps } from "@depute/service";
-import type { TasksContext } from "../handlers/context.ts";
+import type { TasksContext } from "../core/handlers/context.ts";
 import { Endpoints } from "./agents.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { Farewells } from "./farewells.ts";

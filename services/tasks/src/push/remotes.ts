@@ -2,10 +2,10 @@ import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { ErrorReason, reasonName } from "@depute/core";
 import type { WriteTx } from "@depute/store";
-import type { Engine, TaskChange } from "../engine.ts";
-import { requireLease } from "../rules/lease.ts";
-import { isTerminal } from "../rules/state-machine.ts";
-import { taskNotFound } from "../rules/visibility.ts";
+import type { Engine, TaskChange } from "../core/engine/engine.ts";
+import { requireLease } from "../core/rules/lease.ts";
+import { isTerminal } from "../core/rules/state-machine.ts";
+import { taskNotFound } from "../core/rules/visibility.ts";
 import {
   deleteOpenRemote,
   deleteRemote,
@@ -14,8 +14,8 @@ import {
   openRemote,
   oweCancel,
   type Remote,
-} from "../store/remote-rows.ts";
-import { readTask } from "../store/task-rows.ts";
+} from "../core/store/remote-rows.ts";
+import { readTask } from "../core/store/task-rows.ts";
 
 const TIMED_OUT = reasonName(ErrorReason.TASK_TIMEOUT);
 

@@ -3,8 +3,8 @@ import { WorkFailure } from "@depute/client";
 import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { ErrorReason, reasonName } from "@depute/core";
 import { type Authority, createDirectTransport, fromConnectError, LOCAL_PRINCIPAL } from "@depute/service";
-import type { TasksContext } from "../handlers/context.ts";
-import { workerService } from "../handlers/worker-service.ts";
+import type { TasksContext } from "../core/handlers/context.ts";
+import { workerService } from "../core/handlers/worker-service.ts";
 
 /** The platform itself. */
 const OWN: Authority = {

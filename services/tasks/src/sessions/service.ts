@@ -20,9 +20,9 @@ import {
   type Timers,
 } from "@depute/core";
 import { bytesOf, cutPage, follow, type Identity, linkSignals, mayActFor, ownOptions } from "@depute/service";
-import { requireAllowed } from "../delegation-policy.ts";
-import type { TasksContext } from "../handlers/context.ts";
-import type { WakeUps } from "../wake-ups.ts";
+import { requireAllowed } from "../core/creation/delegation-policy.ts";
+import type { WakeUps } from "../core/engine/wake-ups.ts";
+import type { TasksContext } from "../core/handlers/context.ts";
 import { type Agents, agentNotFound, type KnownAgent } from "./agents.ts";
 import type { Callers, Candidate } from "./callers.ts";
 import { fileDispute, readDisputes } from "./disputes.ts";

@@ -1,9 +1,9 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { MAX_DURATION_MS, objectOf, workOf } from "@depute/asp";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import { watchOptions } from "../handlers/context.ts";
-import { waitFor } from "../wait.ts";
-import { watchTask } from "../watch.ts";
+import { waitFor } from "../core/engine/wait.ts";
+import { watchTask } from "../core/engine/watch.ts";
+import { watchOptions } from "../core/handlers/context.ts";
 import type { SessionsContext } from "./service.ts";
 import { findWork } from "./work-rows.ts";
 

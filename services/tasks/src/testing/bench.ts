@@ -21,12 +21,12 @@ import {
   type Right,
   type ServiceDeps,
 } from "@depute/service";
-import { claim } from "../claim.ts";
-import { artifactService } from "../handlers/artifact-service.ts";
-import { contextService } from "../handlers/context-service.ts";
-import { taskService } from "../handlers/task-service.ts";
-import { workerService } from "../handlers/worker-service.ts";
-import { openRuntime, type Runtime } from "../runtime.ts";
+import { artifactService } from "../core/handlers/artifact-service.ts";
+import { contextService } from "../core/handlers/context-service.ts";
+import { taskService } from "../core/handlers/task-service.ts";
+import { workerService } from "../core/handlers/worker-service.ts";
+import { claim } from "../core/queue/claim.ts";
+import { openRuntime, type Runtime } from "../core/runtime.ts";
 import { Fakes } from "./fakes.ts";
 import { MODEL_TREE } from "./model.ts";
 import { T0 } from "./tasks.ts";

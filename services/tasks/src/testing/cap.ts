@@ -4,8 +4,8 @@ import { createBus } from "@depute/bus";
 import { type CapMessage, CapMessageSchema } from "@depute/contracts/cap/v1/message_pb";
 import { type InboxMessage, MessageService } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { createDirectTransport, createLogger } from "@depute/service";
-import { type Cap, openCap } from "../cap/index.ts";
-import { kindOf, wordsOf } from "../cap/rules/message.ts";
+import { type Cap, openCap } from "../messages/index.ts";
+import { kindOf, wordsOf } from "../messages/rules/message.ts";
 import { as, type Bench, DAY_MS, openBench } from "./bench.ts";
 
 /** The participants of the bench: an orchestrator, a planner, an analyst with an overseer, and a stranger. */

@@ -8,9 +8,9 @@ import { reasonName, toTimestamp } from "@depute/core";
 import { reasonOf } from "@depute/service";
 import fc from "fast-check";
 import { expect } from "vitest";
-import { claim } from "../claim.ts";
-import { applyEvent } from "../rules/apply-event.ts";
-import { isTerminal } from "../rules/state-machine.ts";
+import { claim } from "../core/queue/claim.ts";
+import { applyEvent } from "../core/rules/apply-event.ts";
+import { isTerminal } from "../core/rules/state-machine.ts";
 import type { Bench } from "./bench.ts";
 import {
   type DelegatorCall,

@@ -4,9 +4,9 @@ import { TaskAcceptedSchema, TaskStartedSchema } from "@depute/contracts/depute/
 import { TaskLimitsSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { type TaskDraft, TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { type Lease, LeaseSchema } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { advance } from "../rules/advance.ts";
-import { type Admission, newTask } from "../rules/new-task.ts";
-import type { TaskRecord } from "../rules/record.ts";
+import { advance } from "../core/rules/advance.ts";
+import { type Admission, newTask } from "../core/rules/new-task.ts";
+import type { TaskRecord } from "../core/rules/record.ts";
 
 /** The moment at which the tests' tasks are created. */
 export const T0 = Date.UTC(2026, 0, 1);

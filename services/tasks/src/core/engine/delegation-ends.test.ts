@@ -1,0 +1,145 @@
+import { AttestationType } from "@depute/contracts/delegateos/v0/attestation_pb";
+import { DelegationStatus } from "@depute/contracts/delegateos/v0/delegation_pb";
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { DeputeError, ErrorReason } from "@depute/core";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { as, type Bench, begin, openBench, take } from "../../testing/bench.ts";
+import { ALICE, BOB, CONTRACT, Fakes } from "../../testing/fakes.ts";
+import { firstEnded } from "../store/delegation-rows.ts";
+
+const { COMPLETED, FAILED } = DelegationStatus;
+
+let bench: Bench;
+let fakes: Fakes;
+beforeEach(async () => {
+  fakes = new Fakes();
+  fakes.tokens.set("one", { delegatee: BOB, block: "block-1" });
+  fakes.tokens.set("two", { delegatee: BOB, block: "block-2" });
+  bench = await openBench(fakes);
+});
+afterEach(() => bench.close());
+
+let count = 0;
+async function task(workerToken: string): Promise<string> {
+  const draft = { agentId: "bob", contractId: CONTRACT, workerToken };
+  const { task: made } = await bench.tasks.createTask({ requestId: `r${++count}`, draft }, as(ALICE));
+  return made?.id ?? "";
+}
+const cancel = (taskId: string) => bench.tasks.cancelTask({ taskId }, as(ALICE));
+const untold = () => bench.runtime.context.engine.store.read((tx) => firstEnded(tx, 1000));
+
+/** Runs the clock until something is so: the waits are the outbox's own, and cost no time here. */
+const eventually = (check: () => Promise<void> | void) =>
+  vi.waitFor(async () => {
+    await bench.pass(250);
+    await check();
+  });
+const told = (...ends: [string, DelegationStatus, string?][]) =>
+  eventually(async () => {
+    expect(fakes.finished).toEqual(
+      ends.map(([revocationId, status, attestationId = ""]) => ({ revocationId, status, attestationId })),
+    );
+    expect(await untold()).toEqual([]);
+  });
+
+test("a completed task completes its delegation, with the attestation", async () => {
+  await task("one");
+  const lease = await begin(bench, "bob", as(BOB));
+  const attestationId = "att_0123456789ab";
+  fakes.attestations.set(attestationId, {
+    principal: BOB,
+    contractId: CONTRACT,
+    delegationId: "del_0123456789ab",
+    type: AttestationType.COMPLETION,
+    result: { success: true },
+  });
+  const output = { full: { kind: { case: "boolValue", value: true } } } as const;
+  await bench.workers.completeAssignment({ lease, output, attestationId }, as(BOB));
+  await told(["block-1", COMPLETED, attestationId]);
+});
+
+const endings: [string, TaskStatus, (taskId: string) => Promise<unknown>][] = [
+  ["cancelled", TaskStatus.CANCELLED, cancel],
+  ["revoked", TaskStatus.REVOKED, async () => fakes.revoke("block-1")],
+  ["expired", TaskStatus.EXPIRED, () => bench.pass(3_600_000)],
+  [
+    "rejected",
+    TaskStatus.REJECTED,
+    async () => {
+      const { lease } = await take(bench, "bob");
+      await bench.workers.rejectAssignment({ lease, failure: { reason: "NO", message: "no" } }, as(BOB));
+    },
+  ],
+  [
+    "failed",
+    TaskStatus.FAILED,
+    async () => {
+      const lease = await begin(bench, "bob", as(BOB));
+      const failure = { reason: "BROKEN", message: "broken", retryable: false };
+      await bench.workers.failAssignment({ lease, failure }, as(BOB));
+    },
+  ],
+];
+test.each(endings)("the delegation of a task that is %s has failed", async (_name, status, end) => {
+  const taskId = await task("one");
+  await end(taskId);
+  await told(["block-1", FAILED]);
+  const { task: ended } = await bench.tasks.getTask({ name: { case: "id", value: taskId } }, as(ALICE));
+  expect(ended?.status).toBe(status);
+});
+
+test("what runs under no token is told to nobody", async () => {
+  const draft = { agentId: "bob" };
+  const { task: made } = await bench.tasks.createTask({ requestId: "n", draft }, as(ALICE));
+  await cancel(made?.id ?? "");
+  expect(await untold()).toEqual([]);
+});
+
+test("while the tokens service is away ends wait in their order, also through a restart", async () => {
+  const [first, second] = [await task("one"), await task("two")];
+  fakes.away.add("tokens");
+  await cancel(second);
+  await bench.pass(60_000);
+  await cancel(first);
+  await bench.pass(60_000);
+  expect(fakes.finished).toEqual([]);
+  await bench.reopen();
+  expect((await untold()).map(({ taskId }) => taskId)).toEqual([second, first]);
+  fakes.away.clear();
+  await eventually(() => bench.pass(30_000));
+  await told(["block-2", FAILED], ["block-1", FAILED]);
+});
+
+test("more ends than are read at once are all told", async () => {
+  const ids: string[] = [];
+  for (let index = 0; index < 120; index++) {
+    fakes.tokens.set(`t${index}`, { delegatee: BOB, block: `b${index}` });
+    ids.push(await task(`t${index}`));
+  }
+  fakes.away.add("tokens");
+  for (const id of ids) await cancel(id);
+  fakes.away.clear();
+  await told(...ids.map((_id, index): [string, DelegationStatus] => [`b${index}`, FAILED]));
+});
+
+test("a delegation that is not there, or ended otherwise, holds up no others", async () => {
+  const [first, second] = [await task("one"), await task("two")];
+  const reasons = [ErrorReason.DELEGATION_NOT_FOUND, ErrorReason.DELEGATION_STATE_CONFLICT];
+  let calls = 0;
+  fakes.onFinish = () => {
+    const reason = reasons[calls++];
+    if (reason !== undefined) throw new DeputeError(reason, "no");
+  };
+  await cancel(first);
+  await cancel(second);
+  await told();
+  expect(calls).toBe(2);
+});
+
+test("a delegation that several tasks run under ends with the last of them", async () => {
+  const [first, second] = [await task("one"), await task("one")];
+  await cancel(first);
+  expect(await untold()).toEqual([]);
+  await cancel(second);
+  await told(["block-1", FAILED]);
+});

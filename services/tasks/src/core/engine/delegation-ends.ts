@@ -1,0 +1,60 @@
+import { DelegationStatus } from "@depute/contracts/delegateos/v0/delegation_pb";
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { ErrorReason, type Timers } from "@depute/core";
+import { fromConnectError, type Logger, Outbox, ownHeaders } from "@depute/service";
+import type { Store } from "@depute/store";
+import type { Dependencies } from "../dependencies.ts";
+import { dropEnded, type EndedDelegation, firstEnded } from "../store/delegation-rows.ts";
+
+/** How long the tokens service has for an answer, milliseconds. */
+const TIMEOUT_MS = 10_000;
+
+/** Refusals that another try would meet as well: the delegation is not recorded there, or ended otherwise before. */
+const FINAL: ReadonlySet<ErrorReason> = new Set([
+  ErrorReason.DELEGATION_NOT_FOUND,
+  ErrorReason.DELEGATION_AMBIGUOUS,
+  ErrorReason.DELEGATION_STATE_CONFLICT,
+  ErrorReason.INVALID_REQUEST,
+  ErrorReason.CALLER_NOT_ALLOWED,
+  ErrorReason.UNKNOWN_METHOD,
+]);
+
+export interface DelegationEndsOptions {
+  readonly store: Store;
+  readonly delegations: Dependencies["delegations"];
+  readonly timers: Timers;
+  readonly log: Logger;
+}
+
+/** Tells the tokens service how the delegations ended that tasks ran under. (DelegateOS 8) */
+export function delegationEnds({
+  store,
+  delegations,
+  timers,
+  log,
+}: DelegationEndsOptions): Outbox<EndedDelegation> {
+  return new Outbox<EndedDelegation>({
+    timers,
+    log,
+    what: "the end of a delegation cannot be told to the tokens service",
+    first: (limit) => store.read((tx) => firstEnded(tx, limit)),
+    drop: ({ taskId }) => store.write((tx) => dropEnded(tx, taskId)),
+    async tell({ taskId, delegationId, revocationId, status, attestationId }, signal) {
+      const hasSucceeded = status === TaskStatus.COMPLETED;
+      const value = {
+        status: hasSucceeded ? DelegationStatus.COMPLETED : DelegationStatus.FAILED,
+        attestationId,
+      };
+      const request = { delegationId, revocationId, outcome: { case: "result", value } } as const;
+      const options = { headers: ownHeaders(""), signal, timeoutMs: TIMEOUT_MS };
+      await delegations.finishDelegation(request, options).catch((thrown: unknown) => {
+        const refusal = fromConnectError(thrown);
+        if (!FINAL.has(refusal.reason)) throw refusal;
+        log.debug(
+          { err: refusal, task: taskId, delegation: delegationId },
+          "the end of a delegation is not taken",
+        );
+      });
+    },
+  });
+}

@@ -1,0 +1,45 @@
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import type { WriteTx } from "@depute/store";
+import { expect, test } from "vitest";
+import { pending } from "../../testing/tasks.ts";
+import { RecordCache } from "./record-cache.ts";
+
+/** A transaction of which nothing but its end is looked at. */
+function transaction() {
+  const hooks: { done: () => void; undone: () => void }[] = [];
+  const tx = { afterRun: (done: () => void, undone: () => void) => hooks.push({ done, undone }) };
+  return {
+    tx: tx as unknown as WriteTx,
+    succeed() {
+      for (const { done } of hooks) done();
+    },
+    fail() {
+      for (const { undone } of hooks) undone();
+    },
+  };
+}
+
+const first = pending();
+const second = { ...first, epoch: 1 };
+const ended = { ...first, task: { ...first.task, status: TaskStatus.COMPLETED } };
+
+test.each([
+  ["the last one", [first, second], second],
+  ["none that has ended", [first, ended], undefined],
+  ["the same one, noted twice", [first, second, second], second],
+])("of several writes of a transaction it holds %s", (_name, records, expected) => {
+  const cache = new RecordCache(10);
+  const { tx, succeed } = transaction();
+  for (const record of records) cache.put(tx, record);
+  expect(cache.get(first.task.id)).toBeUndefined();
+  succeed();
+  expect(cache.get(first.task.id)).toBe(expected);
+});
+
+test("it holds nothing of a transaction that failed", () => {
+  const cache = new RecordCache(10);
+  const { tx, fail } = transaction();
+  cache.put(tx, first);
+  fail();
+  expect(cache.get(first.task.id)).toBeUndefined();
+});

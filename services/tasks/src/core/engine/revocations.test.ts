@@ -1,0 +1,79 @@
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { as, type Bench, openBench } from "../../testing/bench.ts";
+import { ALICE, BOB, CONTRACT, Fakes } from "../../testing/fakes.ts";
+
+let bench: Bench;
+afterEach(() => bench.close());
+
+let fakes: Fakes;
+beforeEach(() => {
+  fakes = new Fakes();
+  fakes.tokens.set("one", { delegatee: BOB, block: "block-1" });
+  fakes.tokens.set("two", { delegatee: BOB, block: "block-2" });
+});
+
+let count = 0;
+async function task(workerToken: string): Promise<string> {
+  const draft = { agentId: "bob", contractId: CONTRACT, workerToken };
+  const { task: made } = await bench.tasks.createTask({ requestId: `r${++count}`, draft }, as(ALICE));
+  return made?.id ?? "";
+}
+const statusOf = async (taskId: string) =>
+  (await bench.tasks.getTask({ name: { case: "id", value: taskId } }, as(ALICE))).task?.status;
+
+/** Runs the clock until something is so: the waits are the follower's own, and cost no time here. */
+const eventually = (check: () => Promise<void> | void) =>
+  vi.waitFor(async () => {
+    await bench.pass(250);
+    await check();
+  });
+
+test("a revoked block ends the open tasks that depend on it, and no others", async () => {
+  bench = await openBench(fakes);
+  const [first, second, other] = [await task("one"), await task("one"), await task("two")];
+  const ended = await task("one");
+  await bench.tasks.cancelTask({ taskId: ended }, as(ALICE));
+  fakes.revoke("block-1");
+  await eventually(async () => {
+    expect(await statusOf(first)).toBe(TaskStatus.REVOKED);
+    expect(await statusOf(second)).toBe(TaskStatus.REVOKED);
+  });
+  expect(await statusOf(other)).toBe(TaskStatus.PENDING);
+  expect(await statusOf(ended)).toBe(TaskStatus.CANCELLED);
+});
+
+test("more tasks than one transaction takes are ended all", async () => {
+  bench = await openBench(fakes);
+  const ids = await Promise.all(Array.from({ length: 230 }, () => task("one")));
+  fakes.revoke("block-1");
+  await eventually(async () => {
+    for (const id of ids) expect(await statusOf(id)).toBe(TaskStatus.REVOKED);
+  });
+});
+
+test("what was revoked while nobody followed is caught up, from the cursor on", async () => {
+  bench = await openBench(fakes);
+  const [first, second] = [await task("one"), await task("two")];
+  fakes.revoke("block-1");
+  await eventually(async () => expect(await statusOf(first)).toBe(TaskStatus.REVOKED));
+  await bench.reopen(() => fakes.revoke("block-2"));
+  await eventually(async () => expect(await statusOf(second)).toBe(TaskStatus.REVOKED));
+  await bench.reopen();
+  await eventually(() => expect(fakes.openedAfter.at(-1)).toBe(2));
+  expect(fakes.openedAfter[0]).toBe(0);
+});
+
+test("while the tokens service is away it is tried again", async () => {
+  fakes.away.add("tokens");
+  bench = await openBench(fakes);
+  await bench.pass(60_000);
+  expect(fakes.openedAfter).toEqual([]);
+  fakes.away.clear();
+  const taskId = await task("one");
+  fakes.revoke("block-1");
+  await eventually(async () => {
+    await bench.pass(30_000);
+    expect(await statusOf(taskId)).toBe(TaskStatus.REVOKED);
+  });
+});

@@ -1,0 +1,75 @@
+import type { Timers } from "@depute/core";
+import { type Logger, ownHeaders, StreamFollower } from "@depute/service";
+import type { Dependencies } from "../dependencies.ts";
+import { advance } from "../rules/advance.ts";
+import { revokedStep } from "../rules/revoke.ts";
+import { isTerminal } from "../rules/state-machine.ts";
+import { readCursor, tasksUnderBlock, writeCursor } from "../store/block-rows.ts";
+import type { Engine } from "./engine.ts";
+
+/** The cursor's name in the store. */
+const CURSOR = "revocations";
+
+/** Tasks that are ended in one transaction. */
+const BATCH = 100;
+
+export interface RevocationFollowerOptions {
+  readonly engine: Engine;
+  readonly revocations: Dependencies["revocations"];
+  readonly timers: Timers;
+  readonly log: Logger;
+}
+
+/**
+ * Ends tasks whose authority is taken back: follows the log of revocations from where it was left. The cursor moves on in
+ * the transaction that ends the last task under a block, so none is passed over.
+ */
+export class RevocationFollower {
+  readonly #engine: Engine;
+  readonly #revocations: Dependencies["revocations"];
+  readonly #follower: StreamFollower;
+
+  constructor({ engine, revocations, timers, log }: RevocationFollowerOptions) {
+    this.#engine = engine;
+    this.#revocations = revocations;
+    const follow = (signal: AbortSignal, heard: () => void) => this.#follow(signal, heard);
+    this.#follower = new StreamFollower({ what: "revocations", follow, timers, log });
+  }
+
+  start(): void {
+    this.#follower.start();
+  }
+
+  close(): Promise<void> {
+    return this.#follower.close();
+  }
+
+  async #follow(signal: AbortSignal, heard: () => void): Promise<void> {
+    const afterSequence = BigInt(await this.#engine.store.read((tx) => readCursor(tx, CURSOR)));
+    const options = { signal, headers: ownHeaders("") };
+    for await (const { revocation } of this.#revocations.watchRevocations({ afterSequence }, options)) {
+      heard();
+      const revocationId = revocation?.entry?.revocationId ?? "";
+      if (revocation !== undefined) await this.#apply(revocationId, Number(revocation.sequence));
+    }
+  }
+
+  async #apply(revocationId: string, sequence: number): Promise<void> {
+    for (let more = true; more; ) {
+      more = await this.#engine.store.write(async (tx) => {
+        const taskIds = await tasksUnderBlock(tx, revocationId, BATCH);
+        for (const taskId of taskIds) {
+          await this.#engine.changeWithin(tx, taskId, (before, nowMs) =>
+            // A time limit may have ended it at this very moment.
+            isTerminal(before.task.status)
+              ? { record: before, events: [] }
+              : advance(before, revokedStep("the authority that it ran under was revoked"), nowMs),
+          );
+        }
+        if (taskIds.length === BATCH) return true;
+        await writeCursor(tx, CURSOR, sequence);
+        return false;
+      });
+    }
+  }
+}

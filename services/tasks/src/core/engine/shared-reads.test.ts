@@ -1,0 +1,91 @@
+import { createBus } from "@depute/bus";
+import { ManualClock } from "@depute/core";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type Bench, begin, openBench } from "../../testing/bench.ts";
+import { collect } from "../../testing/platform.ts";
+import { SharedReads } from "./shared-reads.ts";
+import { TASK_TOPIC, WakeUps } from "./wake-ups.ts";
+
+function scene() {
+  const clock = new ManualClock();
+  const bus = createBus({
+    onError: (error) => {
+      throw error;
+    },
+  });
+  const wakeUps = new WakeUps(bus, TASK_TOPIC);
+  const asked: string[] = [];
+  const read = async (taskId: string, after: bigint) => {
+    asked.push(`${taskId} ${after}`);
+    return [];
+  };
+  return { clock, bus, wakeUps, asked, reads: new SharedReads({ read, wakeUps, clock, maxAgeMs: 1000 }) };
+}
+
+test("watchers at the same place share a read, until the task's next wake-up", async () => {
+  const { reads, wakeUps, asked, bus } = scene();
+  wakeUps.on("t", () => {});
+  await Promise.all([reads.read("t", 1n, 9), reads.read("t", 1n, 9)]);
+  await reads.read("t", 1n, 9);
+  expect(asked).toEqual(["t 1"]);
+  bus.publish(TASK_TOPIC, "t");
+  await new Promise(setImmediate);
+  await Promise.all([reads.read("t", 1n, 9), reads.read("t", 1n, 9)]);
+  await reads.read("t", 2n, 9);
+  expect(asked).toEqual(["t 1", "t 1", "t 2"]);
+});
+
+test("a lost wake-up does not make a read last for ever", async () => {
+  const { reads, wakeUps, asked, clock } = scene();
+  wakeUps.on("t", () => {});
+  await reads.read("t", 1n, 9);
+  clock.advance(1000);
+  await reads.read("t", 1n, 9);
+  expect(asked).toHaveLength(2);
+});
+
+test("nothing is held of a task that nobody watches", async () => {
+  const { reads, wakeUps } = scene();
+  const stop = wakeUps.on("t", () => {});
+  await reads.read("t", 1n, 9);
+  expect(reads.size).toBe(1);
+  stop();
+  reads.leave("t");
+  expect(reads.size).toBe(0);
+  await reads.read("t", 1n, 9);
+  expect(reads.size).toBe(0);
+});
+
+let bench: Bench;
+beforeEach(async () => {
+  bench = await openBench();
+});
+afterEach(() => bench.close());
+
+test("a hundred watchers of a task get the same events, and read each of them about once", async () => {
+  const { task } = await bench.tasks.createTask({
+    requestId: "one",
+    draft: { agentId: "worker", description: "count" },
+  });
+  const taskId = task?.id ?? "";
+  const lease = await begin(bench, "worker");
+  const { engine } = bench.runtime.context;
+  let reads = 0;
+  const events = engine.events.bind(engine);
+  engine.events = (...args) => {
+    reads++;
+    return events(...args);
+  };
+  const watching = Array.from({ length: 100 }, () => collect(bench.tasks.watchTask({ taskId })));
+  await new Promise(setImmediate);
+  for (let processed = 1; processed <= 20; processed++) {
+    await bench.workers.reportProgress({ lease, progress: { processed } });
+    await new Promise(setImmediate);
+  }
+  await bench.workers.failAssignment({ lease, failure: { reason: "DONE" } });
+  const seen = await Promise.all(watching);
+  for (const log of seen)
+    expect(log.map(({ event }) => event?.sequence)).toEqual(seen[0]?.map(({ event }) => event?.sequence));
+  expect(seen[0]).toHaveLength(24);
+  expect(reads).toBeLessThan(200);
+});

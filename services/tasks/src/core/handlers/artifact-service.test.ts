@@ -1,0 +1,116 @@
+import { createHash } from "node:crypto";
+import { fromJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { ReviewDecision } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { as, type Bench, begin, openBench } from "../../testing/bench.ts";
+import { ALICE, BOB } from "../../testing/fakes.ts";
+import { collect, refusal } from "../../testing/platform.ts";
+
+const CHIEF = `${"D".repeat(42)}M`;
+const [HER, ME, BOSS, STRANGER] = [as(ALICE), as(BOB), as(CHIEF), as(`${"C".repeat(42)}I`)];
+const BYTES = new TextEncoder().encode("a table, too large to be a value");
+const sha256 = createHash("sha256").update(BYTES).digest("hex");
+
+let bench: Bench;
+let taskId: string;
+let count = 0;
+beforeEach(async () => {
+  bench = await openBench();
+  taskId = await create();
+});
+afterEach(() => bench.close());
+
+async function create(): Promise<string> {
+  const requestId = `request ${++count}`;
+  return (
+    (await bench.tasks.createTask({ requestId, draft: { agentId: "bob", description: requestId } }, HER)).task
+      ?.id ?? ""
+  );
+}
+
+async function announce(options = HER, init: { size?: bigint; sha256?: string } = {}): Promise<string> {
+  const request = {
+    taskId,
+    name: "table.csv",
+    mediaType: "text/csv",
+    size: BigInt(BYTES.length),
+    sha256,
+    ...init,
+  };
+  return (await bench.artifacts.createArtifact(request, options)).artifact?.id ?? "";
+}
+
+const write = (artifactId: string, from: number, to: number, options = HER) =>
+  bench.artifacts.writeArtifact({ artifactId, offset: BigInt(from), data: BYTES.slice(from, to) }, options);
+
+async function read(artifactId: string, options = HER, offset = 0n): Promise<string> {
+  const pieces = await collect(bench.artifacts.readArtifact({ artifactId, offset }, options));
+  return Buffer.concat(pieces.map(({ data }) => data)).toString();
+}
+
+describe("an artifact", () => {
+  test("is written in pieces, checked, and read by all who see the task", async () => {
+    const id = await announce();
+    await write(id, 0, 10);
+    expect((await write(id, 10, 20)).artifact).toMatchObject({ written: 20n, isWhole: false });
+    expect(await refusal(read(id))).toMatchObject({ reason: "ARTIFACT_NOT_FOUND" });
+    expect((await write(id, 15, BYTES.length)).artifact).toMatchObject({ isWhole: true });
+    for (const options of [HER, ME]) expect(await read(id, options)).toBe(Buffer.from(BYTES).toString());
+    expect(await read(id, ME, 8n)).toBe(Buffer.from(BYTES.slice(8)).toString());
+    expect(await refusal(read(id, STRANGER))).toMatchObject({ reason: "ARTIFACT_NOT_FOUND" });
+    expect(await refusal(read(id, HER, 99n))).toMatchObject({ fields: ["offset"] });
+  });
+
+  test("written and announced again is the same", async () => {
+    const id = await announce();
+    expect(await announce()).toBe(id);
+    await write(id, 0, BYTES.length);
+    expect((await write(id, 0, BYTES.length)).artifact).toMatchObject({ isWhole: true });
+    const { artifacts } = await bench.artifacts.listArtifacts({ taskId }, ME);
+    expect(artifacts).toMatchObject([{ id, name: "table.csv", sha256, maker: ALICE }]);
+  });
+
+  test("that is not what was announced is refused, and can be written anew", async () => {
+    const id = await announce(HER, { sha256: "0".repeat(64) });
+    expect(await refusal(write(id, 0, BYTES.length))).toMatchObject({
+      reason: "DIGEST_MISMATCH",
+      metadata: { actual: sha256 },
+    });
+    expect((await write(id, 0, 5)).artifact).toMatchObject({ written: 5n });
+  });
+
+  test("has no gaps, ends at its size, and is its maker's to write", async () => {
+    const id = await announce();
+    expect(await refusal(write(id, 1, 5))).toMatchObject({ fields: ["offset"] });
+    const beyond = { artifactId: id, data: new Uint8Array(BYTES.length + 1) };
+    expect(await refusal(bench.artifacts.writeArtifact(beyond, HER))).toMatchObject({ fields: ["data"] });
+    expect(await refusal(write(id, 0, 5, ME))).toMatchObject({ reason: "ARTIFACT_NOT_FOUND" });
+  });
+
+  test("belongs to an open task, within its bounds", async () => {
+    expect(await refusal(announce(STRANGER))).toMatchObject({ reason: "TASK_NOT_FOUND" });
+    const large = BigInt(64 * 1024 * 1024);
+    for (let i = 0; i < 4; i++) await announce(HER, { size: large, sha256: String(i).repeat(64) });
+    expect(await refusal(announce())).toMatchObject({ metadata: { limit: "artifacts.bytes" } });
+    await bench.tasks.cancelTask({ taskId }, HER);
+    expect(await refusal(announce(ME))).toMatchObject({ reason: "TASK_STATE_CONFLICT" });
+  });
+
+  test("of a worker with an overseer is hidden from the delegator until it is approved", async () => {
+    bench.fakes.agents.set("chief", { principal: CHIEF, active: true });
+    bench.fakes.agents.set("bob", { principal: BOB, active: true, overseer: "chief" });
+    await begin(bench, "bob", ME);
+    taskId = await create();
+    const lease = await begin(bench, "bob", ME);
+    const id = await announce(ME);
+    await write(id, 0, BYTES.length, ME);
+    await bench.workers.completeAssignment({ lease, output: { full: fromJson(ValueSchema, id) } }, ME);
+    expect(await refusal(read(id))).toMatchObject({ reason: "ARTIFACT_NOT_FOUND" });
+    expect((await bench.artifacts.listArtifacts({ taskId }, HER)).artifacts).toEqual([]);
+    expect(await read(id, BOSS)).toContain("table");
+    const decision = ReviewDecision.APPROVED;
+    await bench.tasks.decideReview({ taskId, requestId: "yes", decision }, BOSS);
+    expect(await read(id)).toContain("table");
+  });
+});

@@ -1,0 +1,242 @@
+import { fromJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import type { Assignment } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { openBench } from "../../testing/bench.ts";
+import { ALICE, BOB } from "../../testing/fakes.ts";
+import { as, collect, type Platform, refusal, startPlatform } from "../../testing/platform.ts";
+
+let platform: Platform;
+const open: AbortController[] = [];
+beforeEach(async () => {
+  platform = await startPlatform();
+});
+afterEach(async () => {
+  for (const controller of open.splice(0)) controller.abort();
+  await platform.stop();
+});
+
+const hello = fromJson(ValueSchema, "hello");
+let count = 0;
+
+async function task(capabilityId = "shout"): Promise<string> {
+  const target = capabilityId === "" ? { agentId: "bob" } : { capabilityId, input: hello };
+  const request = { requestId: `request ${++count}`, draft: target };
+  return (await platform.tasks.createTask(request, as(ALICE))).task?.id ?? "";
+}
+
+/** A worker of Bob's: its assignments one by one. */
+function worker(options: { capacity?: number; capabilityIds?: string[]; begin?: boolean } = {}) {
+  const controller = new AbortController();
+  open.push(controller);
+  const stream = platform.workers.watchAssignments(
+    { agentId: "bob", worker: `worker ${++count}`, ...options },
+    { ...as(BOB), signal: controller.signal },
+  );
+  const iterator = stream[Symbol.asyncIterator]();
+  return {
+    async next(): Promise<Assignment> {
+      const { value } = await iterator.next();
+      if (value?.assignment === undefined) throw new Error("the stream ended");
+      return value.assignment;
+    },
+    stop: () => controller.abort(),
+  };
+}
+
+describe("a worker's stream", () => {
+  test("gives what waits, oldest first, then what comes, as far as there is room", async () => {
+    const [first, second] = [await task(), await task()];
+    const { next } = worker({ capacity: 2 });
+    const [one, two] = [await next(), await next()];
+    expect([one.lease?.taskId, two.lease?.taskId]).toEqual([first, second]);
+    const third = await task();
+    const pending = next();
+    const { lease } = one;
+    await platform.workers.startAssignment({ lease: lease as never }, as(BOB));
+    const { task: waiting } = await platform.tasks.getTask({ name: { case: "id", value: third } }, as(ALICE));
+    expect(waiting?.status).toBe(TaskStatus.PENDING);
+    await platform.workers.completeAssignment({ lease: lease as never, output: { full: hello } }, as(BOB));
+    expect((await pending).lease?.taskId).toBe(third);
+  });
+
+  test("is held to limits that are set while it is open, and to what they are afterwards", async () => {
+    const limit = (limits: object) => platform.workers.setDelegateLimits({ agentId: "bob", limits }, as(BOB));
+    const standing = async (id: string) =>
+      (await platform.tasks.getTask({ name: { case: "id", value: id } }, as(ALICE))).task?.status;
+    const { next } = worker({ capacity: 5 });
+    const [first] = [await task(), await next()];
+    expect(await standing(first)).toBe(TaskStatus.ACCEPTED);
+    await limit({ draining: true });
+    const drained = await task();
+    expect(await standing(drained)).toBe(TaskStatus.PENDING);
+    await limit({ maxHeld: 2 });
+    expect((await next()).lease?.taskId).toBe(drained);
+    const tooMany = await task();
+    expect(await standing(tooMany)).toBe(TaskStatus.PENDING);
+    await limit({});
+    expect((await next()).lease?.taskId).toBe(tooMany);
+    const last = await task();
+    expect((await next()).lease?.taskId).toBe(last);
+  });
+
+  test("two workers never get the same task", async () => {
+    const ids = await Promise.all(Array.from({ length: 20 }, () => task()));
+    const workers = [worker({ capacity: 10 }), worker({ capacity: 10 })];
+    const got = await Promise.all(
+      workers.map(async ({ next }) => {
+        const mine: (string | undefined)[] = [];
+        for (let i = 0; i < 10; i++) mine.push((await next()).lease?.taskId);
+        return mine;
+      }),
+    );
+    expect(got.flat().toSorted()).toEqual(ids.toSorted());
+  });
+
+  test("keeps to the capabilities that it names", async () => {
+    await task("");
+    const shout = await task();
+    expect((await worker({ capabilityIds: ["whisper", "shout"] }).next()).lease?.taskId).toBe(shout);
+  });
+
+  test("that is ended in order loses nothing of what is handed out meanwhile", async () => {
+    const request = { agentId: "bob", capacity: 100, begin: true, streamId: "mine" };
+    const got = collect(platform.workers.watchAssignments(request, as(BOB)));
+    const first = await task();
+    const creating = Array.from({ length: 60 }, () => task());
+    await Promise.all(creating.slice(0, 20));
+    await platform.workers.endAssignments({ agentId: "bob", streamId: "mine" }, as(BOB));
+    const received = (await got).map(({ assignment }) => assignment?.lease?.taskId);
+    const ids = [first, ...(await Promise.all(creating))];
+    expect(received).toContain(first);
+    await vi.waitFor(async () => {
+      const { tasks } = await platform.tasks.listTasks({ pageSize: 100 }, as(ALICE));
+      const waiting = tasks.filter(({ status }) => status === TaskStatus.PENDING).map(({ id }) => id);
+      expect([...received, ...waiting].toSorted()).toEqual(ids.toSorted());
+      // What was given back cost no attempt.
+      const attempts = tasks.map(
+        ({ status, attempt }) => attempt === (status === TaskStatus.PENDING ? 0 : 1),
+      );
+      expect(attempts).not.toContain(false);
+    });
+  });
+
+  test("is ended by its name alone, by its own agent alone, and as often as one likes", async () => {
+    const request = { agentId: "bob", capacity: 1, streamId: "mine" };
+    const got = collect(platform.workers.watchAssignments(request, as(BOB)));
+    const end = (streamId: string, caller = BOB) =>
+      platform.workers.endAssignments({ agentId: "bob", streamId }, as(caller));
+    expect(await refusal(end("mine", ALICE))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
+    await end("another");
+    const taskId = await task();
+    await vi.waitFor(async () => {
+      const name = { case: "id", value: taskId } as const;
+      expect((await platform.tasks.getTask({ name }, as(ALICE))).task?.status).toBe(TaskStatus.ACCEPTED);
+    });
+    await end("mine");
+    await end("mine");
+    expect((await got).map(({ assignment }) => assignment?.lease?.taskId)).toEqual([taskId]);
+  });
+
+  test("may end and the lease goes on, also over another connection", async () => {
+    const taskId = await task();
+    const { next, stop } = worker();
+    const { lease } = await next();
+    stop();
+    await platform.workers.startAssignment({ lease: lease as never }, as(BOB));
+    await platform.workers.completeAssignment({ lease: lease as never, output: { full: hello } }, as(BOB));
+    const { task: done } = await platform.tasks.getTask({ name: { case: "id", value: taskId } }, as(ALICE));
+    expect(done?.status).toBe(TaskStatus.COMPLETED);
+  });
+
+  test.each([
+    ["another's agent", "bob", ALICE, "CALLER_NOT_ALLOWED"],
+    ["an agent without a key", "worker", ALICE, "CALLER_NOT_ALLOWED"],
+    ["an agent that is not there", "nobody", ALICE, "AGENT_NOT_FOUND"],
+    ["an agent that was removed", "gone", ALICE, "AGENT_NOT_FOUND"],
+    ["no agent", "", ALICE, "INVALID_REQUEST"],
+  ])("is not opened for %s", async (_name, agentId, caller, reason) => {
+    const stream = platform.workers.watchAssignments({ agentId }, as(caller));
+    expect((await refusal(stream)).reason).toBe(reason);
+  });
+});
+
+test("a worker without credentials on an open loopback may work for any agent", async () => {
+  const taskId = await task();
+  const controller = new AbortController();
+  open.push(controller);
+  for await (const { assignment } of platform.workers.watchAssignments(
+    { agentId: "bob" },
+    { signal: controller.signal },
+  )) {
+    expect(assignment?.lease?.taskId).toBe(taskId);
+    break;
+  }
+});
+
+test("what was claimed and not sent when a stream ends waits again, and costs no attempt", async () => {
+  const bench = await openBench();
+  try {
+    const ids: (string | undefined)[] = [];
+    for (const requestId of ["one", "two", "three"]) {
+      ids.push((await bench.tasks.createTask({ requestId, draft: { agentId: "worker" } })).task?.id);
+    }
+    const { signal, abort } = aborter();
+    const stream = bench.workers.watchAssignments({ agentId: "worker", capacity: 3 }, { signal });
+    const [given] = await collect(stream, 1);
+    abort();
+    expect(given?.assignment?.lease?.taskId).toBe(ids[0]);
+    await vi.waitFor(async () => {
+      const { tasks } = await bench.tasks.listTasks({ statuses: [TaskStatus.PENDING] });
+      expect(tasks.map(({ id, attempt }) => [id, attempt])).toEqual([
+        [ids[2], 0],
+        [ids[1], 0],
+      ]);
+    });
+  } finally {
+    await bench.close();
+  }
+});
+
+test("a server that drains ends the streams with a reason", async () => {
+  const taskId = await task();
+  const { next } = worker();
+  await next();
+  const watch = platform.tasks.watchTask({ taskId, afterSequence: 1n }, as(ALICE))[Symbol.asyncIterator]();
+  expect((await watch.next()).value?.event?.status).toBe(TaskStatus.ACCEPTED);
+  const ends = [refusal(watch.next()), refusal(next())];
+  await platform.stopServer();
+  for (const { reason } of await Promise.all(ends)) expect(reason).toBe("SHUTTING_DOWN");
+});
+
+function aborter() {
+  const controller = new AbortController();
+  return { signal: controller.signal, abort: () => controller.abort() };
+}
+
+describe("a worker that begins at once", () => {
+  test("gets its tasks running, with both events, and ends them without a start", async () => {
+    const taskId = await task();
+    const { next } = worker({ begin: true });
+    const { lease, task: given } = await next();
+    expect(given).toMatchObject({ status: TaskStatus.RUNNING, attempt: 1 });
+    await platform.workers.completeAssignment({ lease: lease as never, output: { full: hello } }, as(BOB));
+    const events = await collect(platform.tasks.watchTask({ taskId }, as(ALICE)), 4);
+    expect(events.map(({ event }) => event?.payload.case)).toEqual([
+      ...["created", "accepted", "started", "completed"],
+    ]);
+  });
+
+  test("is given again by a poll what it does not know of", async () => {
+    const taskId = await task();
+    const poll = async (knownTaskIds: string[]) => {
+      const request = { agentId: "bob", worker: "w", capacity: 2, begin: true, knownTaskIds, wait: {} };
+      const { assignments } = await platform.workers.takeAssignments(request, as(BOB));
+      return assignments.map(({ lease }) => [lease?.taskId, lease?.epoch]);
+    };
+    expect(await poll([])).toEqual([[taskId, 1n]]);
+    expect(await poll([])).toEqual([[taskId, 1n]]);
+    expect(await poll([taskId])).toEqual([]);
+  });
+});

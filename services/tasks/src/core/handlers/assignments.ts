@@ -1,0 +1,72 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
+import type {
+  Assignment,
+  WatchAssignmentsRequest,
+} from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { DeputeError, ErrorReason, newId } from "@depute/core";
+import { linkSignals } from "@depute/service";
+import { withHeartbeats } from "../queue/with-heartbeats.ts";
+import { callerOf, callOptions, type TasksContext } from "./context.ts";
+
+/**
+ * Hands work to a worker as it comes, as far as the worker has room. The leases outlive the stream: they end when the
+ * worker ends them or falls silent.
+ *
+ * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
+ */
+export async function* watchAssignments(
+  tasks: TasksContext,
+  request: WatchAssignmentsRequest,
+  context: HandlerContext,
+): AsyncGenerator<{ assignment: Assignment } | { heartbeat: object }, void, undefined> {
+  const { dispatcher, stopping, streamHeartbeatMs, timers } = tasks;
+  const { agentId, worker, capacity, capabilityIds, begin, streamId } = request;
+  await requireWorkerOf(tasks, agentId, context);
+  const link = linkSignals(context.signal, stopping);
+  const stream = dispatcher.open({
+    agentId,
+    worker,
+    capacity: capacity || 1,
+    capabilityIds,
+    holder: newId(),
+    begins: begin,
+    ...(streamId !== "" && { streamId }),
+  });
+  // A reader that goes away without reading on leaves this generator where it is.
+  const close = () => stream.close();
+  link.signal.addEventListener("abort", close, { once: true });
+  if (link.signal.aborted) close();
+  try {
+    for await (const assignment of withHeartbeats(stream.assignments(), streamHeartbeatMs, timers)) {
+      yield assignment === undefined ? { heartbeat: {} } : { assignment };
+    }
+  } finally {
+    link.signal.removeEventListener("abort", close);
+    link.release();
+    close();
+  }
+}
+
+/**
+ * Refuses who may not work for an agent.
+ *
+ * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED
+ */
+export async function requireWorkerOf(
+  tasks: TasksContext,
+  agentId: string,
+  context: HandlerContext,
+): Promise<void> {
+  const caller = await callerOf(tasks, context);
+  const { agent } = await tasks.dependencies.agents.getAgent(
+    { id: agentId, viewer: caller.principal },
+    callOptions(tasks, context),
+  );
+  if (agent?.status !== AgentStatus.ACTIVE) {
+    throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent", { metadata: { agent: agentId } });
+  }
+  if (!caller.mayActFor(agent.principal)) {
+    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the agent itself can take its work");
+  }
+}

@@ -1,0 +1,235 @@
+import { create } from "@bufbuild/protobuf";
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  TaskInputProvidedSchema,
+  TaskResumedSchema,
+  TaskSuspensionRequestedSchema,
+} from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { type Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import {
+  type ProvideInputRequest,
+  ProvideInputRequestSchema,
+  type ResumeTaskRequest,
+  ResumeTaskRequestSchema,
+  type SuspendTaskRequest,
+  type WaitTaskRequest,
+} from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import type { ReadTx } from "@depute/store";
+import { messageDigest } from "../engine/digest.ts";
+import type { Decide } from "../engine/engine.ts";
+import { changeSpend } from "../engine/spend.ts";
+import { waitFor } from "../engine/wait.ts";
+import { advance } from "../rules/advance.ts";
+import type { TaskRecord } from "../rules/record.ts";
+import { isTerminal, statusName } from "../rules/state-machine.ts";
+import { checkValue, MAX_ANSWER_BYTES, MAX_ANSWERS_BYTES } from "../rules/values.ts";
+import { isDelegator, requireVisible } from "../rules/visibility.ts";
+import { findCommand, insertCommand } from "../store/request-rows.ts";
+import { insertProvidedInput, measureProvidedInputs } from "../store/work-rows.ts";
+import { type Caller, callerOf, findVisible, type TasksContext, taskIdOf, watchOptions } from "./context.ts";
+
+/** How long WaitTask waits when it is not told. */
+const DEFAULT_WAIT_MS = 20_000;
+
+/** Asks for an interruption; one that was asked for, or has happened, is not asked for again. */
+export async function suspendTask(tasks: TasksContext, request: SuspendTaskRequest, context: HandlerContext) {
+  const caller = await callerOf(tasks, context);
+  const taskId = await taskIdOf(tasks, caller, request);
+  await tasks.engine.change(taskId, (before, nowMs) => {
+    requireOwn(caller, before);
+    const { status, suspensionRequest } = before.task;
+    if (status === TaskStatus.SUSPENDED || suspensionRequest !== undefined) {
+      return { record: before, events: [] };
+    }
+    const value = create(TaskSuspensionRequestedSchema, { reason: request.reason });
+    return advance(before, { payload: { case: "suspensionRequested", value }, by: "delegator" }, nowMs);
+  });
+  return taskId;
+}
+
+/** Lets suspended work go on. */
+export async function resumeTask(tasks: TasksContext, request: ResumeTaskRequest, context: HandlerContext) {
+  const { budget } = request;
+  const caller = await callerOf(tasks, context);
+  const taskId = await taskIdOf(tasks, caller, request);
+  const digest = messageDigest(ResumeTaskRequestSchema, request);
+  await command(
+    tasks,
+    caller,
+    taskId,
+    { requestId: request.requestId, digest },
+    async (before, nowMs, tx) => {
+      const { id, status, checkpointAvailable } = before.task;
+      if (status !== TaskStatus.SUSPENDED) throw notResumable(id, status);
+      const spend = request.spend && (await changeSpend(tx, before.task, request.spend));
+      const value = create(TaskResumedSchema, {
+        fromCheckpoint: checkpointAvailable,
+        ...(budget && { budget }),
+        ...(spend && { spend }),
+      });
+      return advance(before, { payload: { case: "resumed", value }, by: "delegator" }, nowMs);
+    },
+  );
+  return taskId;
+}
+
+/** Answers the worker's question. */
+export async function provideInput(
+  tasks: TasksContext,
+  request: ProvideInputRequest,
+  context: HandlerContext,
+) {
+  const { input } = request;
+  if (input === undefined) throw invalid("input", "is required");
+  checkValue(input, "input", MAX_ANSWER_BYTES);
+  const caller = await callerOf(tasks, context);
+  const taskId = await taskIdOf(tasks, caller, request);
+  const digest = messageDigest(ProvideInputRequestSchema, request);
+  await command(
+    tasks,
+    caller,
+    taskId,
+    { requestId: request.requestId, digest },
+    async (before, nowMs, tx) => {
+      const value = create(TaskInputProvidedSchema, { input });
+      const advanced = advance(before, { payload: { case: "inputProvided", value }, by: "delegator" }, nowMs);
+      const { number, bytes } = await measureProvidedInputs(tx, taskId);
+      // The size of what is stored and of JSON differ; both are within one answer of each other.
+      if (bytes > MAX_ANSWERS_BYTES - MAX_ANSWER_BYTES) throw tooMuchInput();
+      await insertProvidedInput(tx, taskId, number + 1, input);
+      return advanced;
+    },
+  );
+  return taskId;
+}
+
+/** Waits for an event after a cursor, or for the task's end. */
+export async function waitTask(tasks: TasksContext, request: WaitTaskRequest, context: HandlerContext) {
+  const caller = await callerOf(tasks, context);
+  const taskId = await taskIdOf(tasks, caller, request);
+  const found = await findVisible(tasks, caller, taskId);
+  const { afterSequence, timeout } = request;
+  if (afterSequence !== undefined && afterSequence > found.task.lastSequence) {
+    throw invalid("after_sequence", `is beyond the newest event, which is ${found.task.lastSequence}`);
+  }
+  const isDone = ({ task }: TaskRecord) =>
+    isTerminal(task.status) || (afterSequence !== undefined && task.lastSequence > afterSequence);
+  const done = await waitForTask(tasks, taskId, timeout, context, isDone);
+  return { taskId, timedOut: !done };
+}
+
+/** Waits until a task is as it should be; false when the time was up first. */
+export async function waitForTask(
+  tasks: TasksContext,
+  taskId: string,
+  timeout: Duration | undefined,
+  context: HandlerContext,
+  isDone: (record: TaskRecord) => boolean,
+): Promise<boolean> {
+  const waitMs = timeout === undefined ? DEFAULT_WAIT_MS : durationMs(timeout);
+  const found = await waitFor(watchOptions(tasks), taskId, waitMs, context, async () => {
+    const record = await tasks.engine.find(taskId);
+    return record === undefined || isDone(record) ? true : undefined;
+  });
+  return found === true;
+}
+
+/**
+ * Waits for a task's end.
+ *
+ * @returns the task as it ended, with its output and without its input; undefined when the time was up first
+ */
+export async function waitForEnd(
+  tasks: TasksContext,
+  taskId: string,
+  wait: Duration,
+  context: HandlerContext,
+): Promise<Task | undefined> {
+  const { engine } = tasks;
+  let ended: TaskRecord | undefined;
+  const wakeUps = {
+    on: (id: string, wake: () => void) =>
+      engine.ends.on(id, (record) => {
+        ended = record;
+        wake();
+      }),
+  };
+  const look = async () => ended ?? (await engine.ended(taskId));
+  await waitFor({ ...watchOptions(tasks), wakeUps }, taskId, durationMs(wait), context, look);
+  return ended?.task;
+}
+
+interface Once {
+  /** Empty when every call counts. */
+  readonly requestId: string;
+  /** Digest of the whole request. */
+  readonly digest: string;
+}
+
+/**
+ * Changes a task of the caller's, once for each request id.
+ *
+ * @throws DeputeError TASK_NOT_FOUND, CALLER_NOT_ALLOWED, REQUEST_ID_REUSED, and what `decide` throws
+ */
+export async function command(
+  { engine }: TasksContext,
+  caller: Caller,
+  taskId: string,
+  { requestId, digest }: Once,
+  decide: Decide,
+  requireRight: (caller: Caller, record: TaskRecord) => void = requireOwn,
+): Promise<TaskRecord> {
+  const key = { caller: caller.principal, requestId };
+  return engine.change(taskId, async (before, nowMs, tx) => {
+    requireRight(caller, before);
+    if (await isAnswered(tx, caller, { requestId, digest })) return { record: before, events: [] };
+    if (requestId !== "") await insertCommand(tx, key, digest, taskId);
+    return decide(before, nowMs, tx);
+  });
+}
+
+/**
+ * Whether a caller's request was answered before.
+ *
+ * @throws DeputeError REQUEST_ID_REUSED
+ */
+export async function isAnswered(
+  tx: ReadTx,
+  { principal }: Pick<Caller, "principal">,
+  { requestId, digest }: Once,
+): Promise<boolean> {
+  const known = requestId === "" ? undefined : await findCommand(tx, { caller: principal, requestId });
+  if (known === undefined) return false;
+  if (known.digest === digest) return true;
+  throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id was used with another body", {
+    metadata: { request_id: requestId },
+  });
+}
+
+/**
+ * Refuses who is not the task's delegator.
+ *
+ * @throws DeputeError TASK_NOT_FOUND, CALLER_NOT_ALLOWED (the delegate)
+ */
+export function requireOwn(caller: Caller, record: TaskRecord): void {
+  requireVisible(caller, record);
+  if (isDelegator(caller, record)) return;
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only its delegator can decide on a task");
+}
+
+function notResumable(task: string, status: TaskStatus): DeputeError {
+  const name = statusName(status);
+  return new DeputeError(ErrorReason.TASK_NOT_RESUMABLE, `the task is ${name}, not suspended`, {
+    metadata: { task, status: name },
+  });
+}
+
+function tooMuchInput(): DeputeError {
+  const message = `the answers of a task are more than ${MAX_ANSWERS_BYTES} bytes`;
+  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, message, {
+    metadata: { limit: "provided_inputs.bytes", max: String(MAX_ANSWERS_BYTES) },
+    violations: [{ field: "input", description: message }],
+  });
+}

@@ -1,0 +1,214 @@
+import { create, toJsonString } from "@bufbuild/protobuf";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { CallOptions, HandlerContext } from "@connectrpc/connect";
+import {
+  VerificationMethod,
+  VerificationMethodSchema,
+} from "@depute/contracts/delegateos/v0/verification_pb";
+import { TaskCompletedSchema, TaskSubmittedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import {
+  type Task,
+  type TaskFailure,
+  type TaskOutput,
+  TaskStatus,
+  type TaskVerification,
+  TaskVerificationSchema,
+} from "@depute/contracts/depute/tasks/v1/task_pb";
+import type { CompleteAssignmentRequest } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import { reasonOf } from "@depute/service";
+import type { WriteTx } from "@depute/store";
+import { schemaViolations } from "../creation/admission.ts";
+import type { Decide } from "../engine/engine.ts";
+import { noteUsage } from "../engine/spend.ts";
+import { advance, type Step } from "../rules/advance.ts";
+import { failureOf, overspent } from "../rules/apply-event.ts";
+import { isSettledBy, requireLease } from "../rules/lease.ts";
+import type { TaskRecord } from "../rules/record.ts";
+import { deliversUnstarted, stateConflict } from "../rules/state-machine.ts";
+import { checkValue, MAX_VALUE_BYTES } from "../rules/values.ts";
+import { requireDelegate } from "../rules/visibility.ts";
+import { readInput, readOutputSchema } from "../store/input-rows.ts";
+import { insertHeldResult } from "../store/work-rows.ts";
+import { requireOwnAttestation } from "./attestation-check.ts";
+import { type Caller, callOptions, leaseOf, peekVisible, type TasksContext } from "./context.ts";
+import { readWhole } from "./task-service.ts";
+import { requireSoundToken } from "./token-check.ts";
+
+/** An output with its full form. */
+export type FullOutput = TaskOutput & { full: Value };
+
+/** The failure's word when a result did not pass its contract. */
+const VERIFICATION_FAILED = "VERIFICATION_FAILED";
+
+/**
+ * Ends a task with its result. What has to be asked of others is asked before the transaction, which then looks at the
+ * lease again: a result that took too long to check is a stale worker's.
+ *
+ * @returns the task: completed, in review where the delegate has an overseer, or failed when the result did not pass its
+ * contract or took more than the task was given
+ */
+export async function completeAssignment(
+  tasks: TasksContext,
+  caller: Caller,
+  request: CompleteAssignmentRequest,
+  context: HandlerContext,
+  answer: "whole" | "without input",
+): Promise<Task> {
+  const lease = leaseOf(request);
+  const output = checkedOutput(request.output);
+  const found = await peekVisible(tasks, caller, lease.taskId);
+  requireDelegate(caller, found);
+  if (!isSettledBy(found, lease, "complete")) {
+    requireLease(found, lease);
+    const { status } = found.task;
+    const isUnstarted = status === TaskStatus.ACCEPTED && deliversUnstarted(found.task);
+    if (status !== TaskStatus.RUNNING && !isUnstarted) {
+      throw stateConflict(lease.taskId, status, TaskStatus.COMPLETED);
+    }
+    const options = callOptions(tasks, context);
+    await requireOutputSchema(tasks, found, output, options);
+    await requireSoundToken(tasks, found, lease, options);
+    await requireOwnAttestation(tasks, found, request.attestationId, output.full, options);
+    const fault = await judged(tasks, found, request, options);
+    const verification = fault === undefined ? await verify(tasks, found.task, output, options) : undefined;
+    const step =
+      fault === undefined
+        ? completionStep(found.task, request, output, verification)
+        : ({ by: "worker", settles: "complete", payload: { case: "failed", value: fault } } as const);
+    let input: Value | undefined;
+    let isRepeated = false;
+    const decide: Decide = async (before, nowMs, tx) => {
+      isRepeated = isSettledBy(before, lease, "complete");
+      if (isRepeated) return { record: before, events: [] };
+      requireLease(before, lease);
+      if (answer === "whole") input = (await readInput(tx, lease.taskId)).input;
+      const over = await noteUsage(tx, before.task, request.usage);
+      if (over !== undefined) return advance(before, { ...step, payload: overspent(over) }, nowMs);
+      return advance(before, await holdForReview(tx, before.task, step), nowMs);
+    };
+    const { task } = await tasks.engine.change(lease.taskId, decide, { isRepeatable: true });
+    if (!isRepeated) return input === undefined ? task : { ...task, input };
+  }
+  return readWhole(tasks, lease.taskId);
+}
+
+/** The step by which a result is held, where the delegate has an overseer. */
+export async function holdForReview(
+  tx: WriteTx,
+  { id, attempt, overseerId }: Task,
+  step: Step,
+): Promise<Step> {
+  const { payload } = step;
+  if (overseerId === "" || payload.case !== "completed") return step;
+  await insertHeldResult(tx, id, payload.value);
+  const value = create(TaskSubmittedSchema, { attempt, overseerId });
+  return { ...step, payload: { case: "submitted", value } };
+}
+
+function checkedOutput(output: TaskOutput | undefined): FullOutput {
+  const full = output?.full;
+  if (output === undefined || full === undefined) throw invalid("output.full", "is required");
+  checkValue(full, "output.full", MAX_VALUE_BYTES);
+  if (output.compact !== undefined) checkValue(output.compact, "output.compact", MAX_VALUE_BYTES);
+  return { ...output, full };
+}
+
+/** @throws DeputeError OUTPUT_SCHEMA_VIOLATION, CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE */
+export async function requireOutputSchema(
+  { engine, dependencies }: TasksContext,
+  { outputSchema }: TaskRecord,
+  { full }: FullOutput,
+  options: CallOptions,
+): Promise<void> {
+  if (outputSchema === "") return;
+  const schema = await engine.store.read((tx) => readOutputSchema(tx, outputSchema));
+  if (schema === undefined) throw new Error(`the output schema ${outputSchema} is not there`);
+  const violations = await schemaViolations(dependencies, schema, full, "output.full", options);
+  if (violations.length === 0) return;
+  throw new DeputeError(
+    ErrorReason.OUTPUT_SCHEMA_VIOLATION,
+    "the output does not fit the capability's schema",
+    { violations },
+  );
+}
+
+/** The outcome of the contract's check; undefined without a contract. */
+async function verify(
+  { dependencies }: TasksContext,
+  { contractId }: Task,
+  { full }: FullOutput,
+  options: CallOptions,
+): Promise<TaskVerification | undefined> {
+  if (contractId === "") return undefined;
+  try {
+    const { method, result, reviewId } = await dependencies.verification.checkOutput(
+      { contractId, outputJson: toJsonString(ValueSchema, full) },
+      options,
+    );
+    if (reviewId !== "") {
+      throw new DeputeError(ErrorReason.REVIEW_PENDING, "a person decides about the contract first", {
+        metadata: { review: reviewId },
+      });
+    }
+    return create(TaskVerificationSchema, {
+      method: methodName(method),
+      passed: result?.passed === true,
+      details: result?.details ?? "",
+      ...(result?.score === undefined ? {} : { score: result.score }),
+    });
+  } catch (error) {
+    // A check that could not run to its end has not passed.
+    if (reasonOf(error) !== ErrorReason.CHECK_TIMEOUT) throw error;
+    const { contract } = await dependencies.contracts.getContract({ id: contractId }, options);
+    const method = contract?.verification?.method ?? VerificationMethod.UNSPECIFIED;
+    return create(TaskVerificationSchema, {
+      method: methodName(method),
+      details: "the check was stopped at its time limit",
+    });
+  }
+}
+
+/** What the parts of the engine that look at results have against this one; undefined for nothing. */
+export async function judged(
+  { judges }: TasksContext,
+  record: TaskRecord,
+  request: CompleteAssignmentRequest,
+  options: CallOptions,
+): Promise<TaskFailure | undefined> {
+  for (const judge of judges) {
+    const fault = await judge(record, request, options);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+function completionStep(
+  { executionRequestId }: Task,
+  { usage, attestationId, delivery }: CompleteAssignmentRequest,
+  output: TaskOutput,
+  verification: TaskVerification | undefined,
+): Step {
+  const common = { by: "worker", settles: "complete" } as const;
+  if (verification?.passed === false) {
+    const value = failureOf(
+      VERIFICATION_FAILED,
+      verification.details || "the result did not pass its contract",
+    );
+    return { ...common, payload: { case: "failed", value }, verification };
+  }
+  const value = create(TaskCompletedSchema, {
+    output,
+    attestationId,
+    ...(usage && { usage }),
+    ...(verification && { verification }),
+    ...(delivery && executionRequestId !== "" && { delivery }),
+  });
+  return { ...common, payload: { case: "completed", value } };
+}
+
+/** A method as DelegateOS writes it: `deterministic_check`. */
+function methodName(method: VerificationMethod): string {
+  const name = VerificationMethodSchema.value[method]?.name ?? "";
+  return name.replace("VERIFICATION_METHOD_", "").toLowerCase();
+}

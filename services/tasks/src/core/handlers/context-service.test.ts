@@ -1,0 +1,474 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fromJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { as, type Bench, DAY_MS, openBench, take } from "../../testing/bench.ts";
+import { ALICE, BOB } from "../../testing/fakes.ts";
+import { refusal } from "../../testing/platform.ts";
+import { readContext } from "../store/context-rows.ts";
+
+const CAROL = `${"E".repeat(42)}Q`;
+const [HER, ME, OTHER] = [as(ALICE), as(BOB), as(CAROL)];
+
+let bench: Bench;
+let count = 0;
+beforeEach(async () => {
+  bench = await openBench();
+  bench.fakes.agents.set("carol", { principal: CAROL, active: true });
+});
+afterEach(() => bench.close());
+
+const json = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
+const SECRET = json({ note: "between us" });
+const ALL = { forward: true, persist: true, derive: true };
+
+interface Sharing {
+  permissions?: { forward?: boolean; persist?: boolean; derive?: boolean };
+  readers?: string[];
+  from?: string[];
+  envelope?: {
+    id?: string;
+    data?: Uint8Array<ArrayBuffer>;
+    ttlS?: number;
+    scope?: { capabilities: string[] };
+  };
+  requestId?: string;
+}
+
+async function share(
+  { permissions = ALL, readers = [], from = [], envelope = {}, requestId }: Sharing,
+  options = HER,
+) {
+  const request = {
+    requestId: requestId ?? `request ${++count}`,
+    envelope: { data: SECRET, ttlS: 60, permissions, ...envelope },
+    readerAgentIds: readers,
+    derivedFrom: from,
+  };
+  return (await bench.contexts.shareContext(request, options)).context?.id ?? "";
+}
+
+const request = (id: string, options = HER, capabilityId = "") =>
+  bench.contexts.requestContext({ name: { case: "id", value: id }, capabilityId }, options);
+const revoke = (id: string, options = HER) =>
+  bench.contexts.revokeContext({ name: { case: "id", value: id } }, options);
+
+async function delegate(
+  contextIds: string[],
+  options = HER,
+  draft: { agentId?: string; parentTaskId?: string } = {},
+) {
+  const requestId = `request ${++count}`;
+  const whole = { agentId: "bob", description: requestId, contextIds, ...draft };
+  return (await bench.tasks.createTask({ requestId, draft: whole }, options)).task?.id ?? "";
+}
+
+describe("a shared context", () => {
+  test.each([true, false])("is read by its owner and its readers alone (persist: %s)", async (persist) => {
+    const id = await share({ permissions: { ...ALL, persist }, readers: ["bob"] });
+    for (const options of [HER, ME])
+      expect((await request(id, options)).context?.envelope?.data).toEqual(SECRET);
+    expect(await refusal(request(id, OTHER))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+  });
+
+  test.each([true, false])("is over when its time is (persist: %s)", async (persist) => {
+    const id = await share({ permissions: { ...ALL, persist }, readers: ["bob"] });
+    await bench.pass(59_999);
+    await request(id, ME);
+    await bench.pass(1);
+    for (const options of [HER, ME]) {
+      expect(await refusal(request(id, options))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
+    }
+    expect(await refusal(request(id, OTHER))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+    expect(await refusal(delegate([id]))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
+  });
+
+  test.each([true, false])(
+    "is known for a while after its time, without its data (persist: %s)",
+    async (persist) => {
+      const id = await share({ permissions: { ...ALL, persist }, readers: ["bob"] });
+      await bench.pass(60_000);
+      await bench.runtime.contextKeeper.purge();
+      const kept = await bench.runtime.context.engine.store.read((tx) =>
+        readContext(tx, bench.runtime.context.contextMemory, id),
+      );
+      expect(kept).toMatchObject({ dataIn: "nowhere", envelope: { data: new Uint8Array() } });
+      expect(await refusal(request(id, ME))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
+      await bench.pass(DAY_MS);
+      await bench.runtime.contextKeeper.purge();
+      expect(await refusal(request(id, ME))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+    },
+  );
+
+  test.each([true, false])(
+    "leaves its id to another once its time has passed (persist: %s)",
+    async (persist) => {
+      const permissions = { ...ALL, persist };
+      const first = await share({ permissions, requestId: "one", envelope: { id: "mine" } });
+      await bench.pass(60_000);
+      const second = await share({
+        permissions,
+        requestId: "two",
+        envelope: { id: "mine", data: json("new") },
+      });
+      expect(second).not.toBe(first);
+      const named = await bench.contexts.requestContext({ name: { case: "externalId", value: "mine" } }, HER);
+      expect(named.context?.envelope?.data).toEqual(json("new"));
+      expect(await refusal(request(first))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
+    },
+  );
+
+  test.each([true, false])(
+    "is over when its owner takes it back, and nobody else can (persist: %s)",
+    async (persist) => {
+      const id = await share({ permissions: { ...ALL, persist }, readers: ["bob"] });
+      expect(await refusal(revoke(id, ME))).toMatchObject({ reason: "CALLER_NOT_ALLOWED" });
+      expect(await refusal(revoke(id, OTHER))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+      await revoke(id);
+      await revoke(id);
+      expect(await refusal(request(id, ME))).toMatchObject({
+        reason: "CONTEXT_EXPIRED",
+        metadata: { context: id },
+      });
+      expect(await refusal(request(id))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
+    },
+  );
+
+  test("is for the capabilities of its scope", async () => {
+    const id = await share({ envelope: { scope: { capabilities: ["shout"] } } });
+    await request(id, HER, "shout");
+    expect(await refusal(request(id, HER, "whisper"))).toMatchObject({
+      reason: "CONTEXT_PERMISSION_DENIED",
+      metadata: { capability: "whisper" },
+    });
+    expect(await refusal(delegate([id]))).toMatchObject({ reason: "CONTEXT_PERMISSION_DENIED" });
+  });
+
+  test.each([true, false])(
+    "is shared once by a request id, and by an id of the owner's own (persist: %s)",
+    async (persist) => {
+      const permissions = { ...ALL, persist };
+      const id = await share({ permissions, requestId: "once", envelope: { id: "mine" } });
+      expect(await share({ permissions, requestId: "once", envelope: { id: "mine" } })).toBe(id);
+      expect(await share({ permissions, requestId: "twice", envelope: { id: "mine" } })).toBe(id);
+      const other = { permissions, envelope: { id: "mine", ttlS: 7 } };
+      expect(await refusal(share({ ...other, requestId: "once" }))).toMatchObject({
+        reason: "REQUEST_ID_REUSED",
+      });
+      expect(await refusal(share({ ...other, requestId: "third" }))).toMatchObject({
+        reason: "CONTEXT_ID_TAKEN",
+      });
+      const named = await bench.contexts.requestContext({ name: { case: "externalId", value: "mine" } }, HER);
+      expect(named.context?.id).toBe(id);
+    },
+  );
+
+  test("is JSON, within its limits, with readers that exist", async () => {
+    expect(await refusal(share({ envelope: { data: json("x").slice(1) } }))).toMatchObject({
+      fields: ["envelope.data"],
+    });
+    expect(await refusal(share({ envelope: { ttlS: 31 * 86_400 } }))).toMatchObject({
+      fields: ["envelope.ttl_s"],
+    });
+    expect(await refusal(share({ readers: ["nobody"] }))).toMatchObject({ reason: "AGENT_NOT_FOUND" });
+  });
+});
+
+describe("a context that may not be persisted", () => {
+  const permissions = { forward: true, derive: true, persist: false };
+
+  test("never reaches the disk, with or without a task that carries it, and is gone with the process", async () => {
+    const id = await share({ permissions });
+    const taskId = await delegate([id]);
+    await bench.tasks.cancelTask({ taskId }, HER);
+    await delegate([id]);
+    const files = () =>
+      readdirSync(bench.dataDir).map((file) => readFileSync(join(bench.dataDir, file), "latin1"));
+    expect(files().join("")).not.toContain("between us");
+    await bench.reopen();
+    expect(files().join("")).not.toContain("between us");
+    expect(await refusal(request(id))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
+    expect(await refusal(request(id, OTHER))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+  });
+
+  test("is refused when there is no room, until others are over", async () => {
+    const large = { permissions, envelope: { data: json("x".repeat(700)) } };
+    const first = await share(large);
+    expect(await refusal(share(large))).toMatchObject({
+      reason: "LIMIT_EXCEEDED",
+      metadata: { limit: "context_memory.bytes", max: "1000" },
+    });
+    await revoke(first);
+    await share(large);
+    await bench.pass(60_000);
+    expect(bench.runtime.context.contextMemory.bytes).toBe(0);
+  });
+});
+
+describe("a context that goes along with a task", () => {
+  test("reaches its delegate, who may read it from then on", async () => {
+    const id = await share({});
+    expect(await refusal(request(id, ME))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+    await delegate([id]);
+    const { contexts } = await take(bench, "bob");
+    expect(contexts.map(({ envelope }) => envelope?.data)).toEqual([SECRET]);
+    expect((await request(id, ME)).context?.readerAgentIds).toEqual(["bob"]);
+  });
+
+  describe.each([true, false])("that is over (persist: %s)", (persist) => {
+    const permissions = { ...ALL, persist };
+    const endOf = async (taskId: string) => {
+      const { task } = await bench.tasks.getTask({ name: { case: "id", value: taskId } }, HER);
+      return [task?.status, task?.failure?.reason];
+    };
+    const EXPIRED = [TaskStatus.EXPIRED, "CONTEXT_EXPIRED"];
+
+    test("ends the work at that moment, if no worker has it", async () => {
+      const taskId = await delegate([await share({ permissions })]);
+      await bench.pass(59_999);
+      expect(await endOf(taskId)).toEqual([TaskStatus.PENDING, undefined]);
+      await bench.pass(1);
+      expect(await endOf(taskId)).toEqual(EXPIRED);
+    });
+
+    test("leaves work alone that a worker has", async () => {
+      const taskId = await delegate([await share({ permissions })]);
+      const { lease } = await take(bench, "bob");
+      await bench.workers.startAssignment({ lease }, ME);
+      await bench.pass(10_000);
+      await bench.workers.heartbeatAssignment({ lease }, ME);
+      await bench.pass(20_000);
+      await bench.workers.heartbeatAssignment({ lease }, ME);
+      await bench.pass(29_000);
+      await bench.workers.heartbeatAssignment({ lease }, ME);
+      await bench.pass(2_000);
+      expect((await endOf(taskId))[0]).toBe(TaskStatus.RUNNING);
+    });
+
+    test.each(["expired", "revoked"])("ends the work when another worker would get it (%s)", async (how) => {
+      const id = await share({ permissions });
+      const taskId = await delegate([id]);
+      const { lease } = await take(bench, "bob");
+      if (how === "revoked") await revoke(id);
+      await bench.workers.releaseAssignment({ lease }, ME);
+      if (how === "expired") await bench.pass(60_000);
+      await expect(take(bench, "bob")).rejects.toThrow("nothing to do");
+      expect(await endOf(taskId)).toEqual(EXPIRED);
+    });
+
+    test("ends the work instead of sending it again after a lost answer", async () => {
+      const id = await share({ permissions });
+      const taskId = await delegate([id]);
+      const poll = () =>
+        bench.workers.takeAssignments(
+          { agentId: "bob", worker: "w", capacity: 2, wait: { seconds: 0n } },
+          ME,
+        );
+      expect((await poll()).assignments).toHaveLength(1);
+      expect((await poll()).assignments).toHaveLength(1);
+      await revoke(id);
+      expect((await poll()).assignments).toEqual([]);
+      expect(await endOf(taskId)).toEqual(EXPIRED);
+    });
+
+    test("was in memory: the end of its process ends the work that waits", async () => {
+      const taskId = await delegate([await share({ permissions })]);
+      await bench.reopen();
+      expect(await endOf(taskId)).toEqual(persist ? [TaskStatus.PENDING, undefined] : EXPIRED);
+    });
+  });
+
+  test.each([true, false])("is the input where the draft says so (persist: %s)", async (persist) => {
+    const id = await share({ permissions: { forward: false, derive: false, persist } });
+    const draft = { agentId: "bob", description: "read", contextIds: [id], inputFromContext: true };
+    const { task } = await bench.tasks.createTask({ requestId: "from context", draft }, HER);
+    const read = async (options: object) =>
+      (await bench.tasks.getTask({ name: { case: "id", value: task?.id ?? "" } }, options)).task?.input;
+    const input = fromJson(ValueSchema, { note: "between us" });
+    expect((await take(bench, "bob")).task?.input).toEqual(input);
+    expect([await read(HER), await read(ME)]).toEqual([input, input]);
+    await bench.pass(60_000);
+    expect([await read(HER), await read(ME)]).toEqual([undefined, undefined]);
+  });
+
+  test("is the input in the place of another, or of none", async () => {
+    const draft = { agentId: "bob", description: "read", inputFromContext: true };
+    const bring = (more: object) =>
+      bench.tasks.createTask({ requestId: `request ${++count}`, draft: { ...draft, ...more } }, HER);
+    expect(await refusal(bring({}))).toMatchObject({ fields: ["draft.input_from_context"] });
+    const both = { contextIds: [await share({})], input: fromJson(ValueSchema, 1) };
+    expect(await refusal(bring(both))).toMatchObject({ fields: ["draft.input"] });
+  });
+
+  test.each([true, false])(
+    "travels on to a part only where it may be forwarded (forward: %s)",
+    async (forward) => {
+      const id = await share({ permissions: { ...ALL, forward } });
+      const parentTaskId = await delegate([id]);
+      const part = delegate([id], ME, { agentId: "carol", parentTaskId });
+      if (!forward) {
+        expect(await refusal(part)).toMatchObject({ reason: "CONTEXT_PERMISSION_DENIED" });
+        expect(await refusal(request(id, OTHER))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+        return;
+      }
+      await part;
+      expect((await take(bench, "carol")).contexts).toHaveLength(1);
+    },
+  );
+
+  test("has to be the caller's to send", async () => {
+    const id = await share({});
+    expect(await refusal(delegate([id], ME))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+    expect(await refusal(delegate(["none"]))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+  });
+});
+
+describe("a context that comes with the task's own request", () => {
+  const envelope = (permissions = {}, more: Sharing["envelope"] = {}) => ({
+    data: SECRET,
+    ttlS: 60,
+    permissions,
+    ...more,
+  });
+  const bring = (
+    contexts: ReturnType<typeof envelope>[],
+    more: object = {},
+    requestId = `request ${++count}`,
+  ) =>
+    bench.tasks.createTask(
+      { requestId, draft: { agentId: "bob", description: "read", contexts, ...more } },
+      HER,
+    );
+
+  test("reaches the delegate after those that the request names, and never the disk where it may not be persisted", async () => {
+    const first = await share({ readers: ["carol"] });
+    await bring([envelope({ persist: true }, { data: json(2) }), envelope({}, { data: SECRET })], {
+      contextIds: [first],
+    });
+    const { contexts } = await take(bench, "bob");
+    expect(contexts.map(({ envelope: carried }) => carried?.data)).toEqual([SECRET, json(2), SECRET]);
+    for (const { id, owner, readerAgentIds } of contexts.slice(1)) {
+      expect({ owner, readerAgentIds }).toEqual({ owner: ALICE, readerAgentIds: ["bob"] });
+      await request(id, ME);
+      expect(await refusal(request(id, OTHER))).toMatchObject({ reason: "CONTEXT_NOT_FOUND" });
+    }
+  });
+
+  test("leaves nothing of itself on the disk, where it may not be persisted", async () => {
+    await bring([envelope({ forward: true })]);
+    await bench.reopen();
+    const files = readdirSync(bench.dataDir).map((file) => readFileSync(join(bench.dataDir, file), "latin1"));
+    expect(files.join("")).not.toContain("between us");
+  });
+
+  test.each([true, false])("is part of what a request id stands for (persist: %s)", async (persist) => {
+    const [same, other] = [envelope({ persist }), envelope({ persist }, { data: json("other") })];
+    const { task } = await bring([same], {}, "once");
+    expect((await bring([same], {}, "once")).task?.id).toBe(task?.id);
+    expect(await refusal(bring([other], {}, "once"))).toMatchObject({ reason: "REQUEST_ID_REUSED" });
+    const held = bench.runtime.context.contextMemory.bytes;
+    expect(held).toBe(persist ? 0 : SECRET.length);
+    await bench.reopen();
+    expect((await bring([same], {}, "once")).task?.id).toBe(task?.id);
+  });
+
+  test("is the one that is there under its owner's id, and no other", async () => {
+    const id = await share({ permissions: { forward: true }, readers: ["carol"], envelope: { id: "mine" } });
+    await bring([envelope({ forward: true }, { id: "mine" })]);
+    expect((await take(bench, "bob")).contexts.map((context) => context.id)).toEqual([id]);
+    expect(await refusal(bring([envelope({}, { id: "mine" })]))).toMatchObject({
+      reason: "CONTEXT_ID_TAKEN",
+    });
+  });
+
+  test.each<[string, () => Promise<unknown>, object]>([
+    [
+      "is JSON",
+      () => bring([envelope(), envelope({}, { data: SECRET.slice(1) })]),
+      { fields: ["draft.contexts[1].data"] },
+    ],
+    [
+      "has a time",
+      () => bring([envelope({}, { ttlS: 31 * 86_400 })]),
+      { fields: ["draft.contexts[0].ttl_s"] },
+    ],
+    [
+      "is within its scope",
+      () => bring([envelope({}, { scope: { capabilities: ["shout"] } })]),
+      { reason: "CONTEXT_PERMISSION_DENIED" },
+    ],
+    [
+      "is one of few",
+      () => bring(Array(4).fill(envelope()), { contextIds: ["another"] }),
+      { reason: "LIMIT_EXCEEDED", metadata: { limit: "draft.contexts", max: "4" } },
+    ],
+    [
+      "is not too large with the others",
+      () => bring(Array(2).fill(envelope({ persist: true }, { data: json("x".repeat(600_000)) }))),
+      { reason: "LIMIT_EXCEEDED", metadata: { limit: "draft.context_ids.bytes" } },
+    ],
+    [
+      "has room, or none of them is held",
+      () => bring(Array(2).fill(envelope({}, { data: json("x".repeat(600)) }))),
+      { reason: "LIMIT_EXCEEDED", metadata: { limit: "context_memory.bytes" } },
+    ],
+  ])("%s, or there is no task", async (_name, call, expected) => {
+    expect(await refusal(call())).toMatchObject(expected);
+    expect(bench.runtime.context.contextMemory.bytes).toBe(0);
+    expect((await bench.tasks.listTasks({}, HER)).tasks).toEqual([]);
+  });
+});
+
+describe("a context made of another", () => {
+  test("is refused where nothing may be derived", async () => {
+    const source = await share({ permissions: { ...ALL, derive: false }, readers: ["bob"] });
+    expect(await refusal(share({ from: [source] }, ME))).toMatchObject({
+      reason: "CONTEXT_PERMISSION_DENIED",
+    });
+  });
+
+  test.each<[string, Sharing, string]>([
+    ["may not be forwarded further", { permissions: { forward: true } }, "envelope.permissions.forward"],
+    ["may not be kept longer", { permissions: { persist: true } }, "envelope.permissions.persist"],
+    ["lasts no longer", { permissions: {}, envelope: { ttlS: 61 } }, "envelope.ttl_s"],
+    ["is for no other capabilities", { permissions: {}, envelope: { ttlS: 9 } }, "envelope.scope"],
+  ])("%s", async (_name, made, field) => {
+    const source = await share({
+      permissions: { derive: true },
+      readers: ["bob"],
+      envelope: { scope: { capabilities: ["shout"] } },
+    });
+    expect(await refusal(share({ ...made, from: [source] }, ME))).toMatchObject({ fields: [field] });
+    const narrower = { ttlS: 9, scope: { capabilities: ["shout"] } };
+    await share({ permissions: { derive: true }, from: [source], envelope: narrower }, ME);
+  });
+
+  test.each([
+    [true, true],
+    [true, false],
+    [false, false],
+  ])(
+    "is taken back with it, also what travelled on (its source persists: %s, it persists: %s)",
+    async (sourcePersists, persists) => {
+      const source = await share({ permissions: { ...ALL, persist: sourcePersists }, readers: ["bob"] });
+      const permissions = { ...ALL, persist: persists };
+      const derived = await share({ permissions, from: [source], envelope: { ttlS: 50 } }, ME);
+      const parentTaskId = await delegate([source]);
+      await delegate([derived], ME, { agentId: "carol", parentTaskId });
+      const again = await share({ permissions, from: [derived], envelope: { ttlS: 40 } }, OTHER);
+      await request(again, OTHER);
+      await revoke(source);
+      for (const [id, options] of [
+        [derived, ME],
+        [derived, OTHER],
+        [again, OTHER],
+      ] as const) {
+        expect(await refusal(request(id, options))).toMatchObject({ reason: "CONTEXT_EXPIRED" });
+      }
+      await expect(take(bench, "carol")).rejects.toThrow("nothing to do");
+      expect(bench.runtime.context.contextMemory.bytes).toBe(0);
+    },
+  );
+});

@@ -1,0 +1,169 @@
+import { create, fromJson } from "@bufbuild/protobuf";
+import { pathToString } from "@bufbuild/protobuf/reflect";
+import { anyUnpack, ValueSchema } from "@bufbuild/protobuf/wkt";
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import {
+  BatchCreateTasksRequestSchema,
+  type CreationOutcome,
+} from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
+import { brokenRules } from "@depute/core";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { as, type Bench, openBench, take } from "../../testing/bench.ts";
+import { ALICE, BOB, CONTRACT } from "../../testing/fakes.ts";
+import { HELD_TOKEN, HOLDER, presenting } from "../../testing/held-token.ts";
+import { refusal } from "../../testing/platform.ts";
+
+let bench: Bench;
+beforeEach(async () => {
+  bench = await openBench();
+});
+afterEach(() => bench.close());
+
+const input = fromJson(ValueSchema, "hello");
+const SHOUT = { capabilityId: "shout", input };
+const FREE = { agentId: "worker", description: "count" };
+
+const batch = (requests: { requestId: string; draft: object }[], options: object = as(ALICE)) =>
+  bench.tasks.batchCreateTasks({ requests }, options).then(({ outcomes }) => outcomes.map(told));
+
+/** The reason of a refusal, or a word for a task. */
+function told({ outcome }: CreationOutcome) {
+  if (outcome.case !== "error") return outcome.value === "" ? "nothing" : "a task";
+  return outcome.value.details.map((detail) => anyUnpack(detail, ErrorInfoSchema)).find(Boolean)?.reason;
+}
+
+const listed = async (options: object = as(ALICE)) => (await bench.tasks.listTasks({}, options)).tasks;
+
+test("each piece of work is judged by itself, and the outcomes are in the order of the requests", async () => {
+  const outcomes = await batch([
+    { requestId: "a", draft: SHOUT },
+    { requestId: "b", draft: { ...SHOUT, input: fromJson(ValueSchema, 7) } },
+    { requestId: "c", draft: { agentId: "nobody" } },
+    { requestId: "d", draft: { ...FREE, capabilityHash: "0a1b2c3d" } },
+    { requestId: "e", draft: FREE },
+    { requestId: "e", draft: SHOUT },
+  ]);
+  expect(outcomes).toEqual([
+    "a task",
+    "INPUT_SCHEMA_VIOLATION",
+    "AGENT_NOT_FOUND",
+    "INVALID_REQUEST",
+    "a task",
+    "REQUEST_ID_REUSED",
+  ]);
+  expect((await listed()).map(({ agentId }) => agentId).sort()).toEqual(["bob", "worker"]);
+});
+
+test("a task is what it would have been by a call of its own", async () => {
+  const single = await bench.tasks.createTask({ requestId: "single", draft: SHOUT }, as(ALICE));
+  await batch([{ requestId: "batched", draft: SHOUT }]);
+  const [batched] = (await listed()).filter(({ id }) => id !== single.task?.id);
+  const same = (task = batched) => ({ ...task, id: "", rootTaskId: "", correlationId: "", input: undefined });
+  expect(same(batched)).toEqual(same(single.task));
+});
+
+test("a batch that is sent again names the tasks that are there, also where they would be refused now", async () => {
+  const requests = [
+    { requestId: "a", draft: SHOUT },
+    { requestId: "b", draft: FREE },
+  ];
+  const ids = async () =>
+    (await bench.tasks.batchCreateTasks({ requests }, as(ALICE))).outcomes.map(
+      ({ outcome }) => outcome.value,
+    );
+  const first = await ids();
+  bench.fakes.agents.set("worker", { principal: "", active: false });
+  expect(await ids()).toEqual(first);
+  expect(await listed()).toHaveLength(2);
+});
+
+test("what many are for is looked up once", async () => {
+  let asked = 0;
+  const agents = bench.runtime.context.dependencies.agents;
+  const getAgent = agents.getAgent;
+  Object.assign(agents, {
+    getAgent: (...call: Parameters<typeof getAgent>) => {
+      asked++;
+      return getAgent(...call);
+    },
+  });
+  const requests = ["a", "b", "c"].map((requestId) => ({ requestId, draft: FREE }));
+  expect(await batch(requests)).toEqual(["a task", "a task", "a task"]);
+  expect(asked).toBe(1);
+});
+
+describe("a caller under a token", () => {
+  beforeEach(() => bench.fakes.tokens.set(HELD_TOKEN, { delegatee: HOLDER, block: "b" }));
+
+  test("is asked once for the right that all the work needs", async () => {
+    const requests = ["a", "b"].map((requestId) => ({ requestId, draft: { ...FREE, contractId: CONTRACT } }));
+    expect(await batch(requests, presenting())).toEqual(["a task", "a task"]);
+    expect(bench.rights).toEqual([
+      {
+        namespace: "depute:tasks",
+        action: "delegate",
+        resource: "worker/-",
+        binding: { contractId: CONTRACT, requiredCapabilities: ["docs:read"] },
+      },
+    ]);
+  });
+
+  const mixed = [
+    { requestId: "a", draft: FREE },
+    { requestId: "b", draft: SHOUT },
+  ];
+
+  test("cannot hand over work that needs different rights", async () => {
+    expect(await refusal(batch(mixed, presenting()))).toMatchObject({
+      reason: "INVALID_REQUEST",
+      fields: ["requests"],
+    });
+    expect(await listed(as(HOLDER))).toEqual([]);
+  });
+
+  test.each([
+    ["of different rights", mixed],
+    ["of one right", [{ requestId: "a", draft: FREE }]],
+    ["of nobody who is there", [{ requestId: "a", draft: { agentId: "nobody" } }]],
+  ])("who is not its holder learns nothing %s", async (_name, requests) => {
+    expect(await refusal(batch(requests, presenting(BOB)))).toMatchObject({
+      reason: "TOKEN_DENIED",
+      metadata: { denial: "invalid_proof", detail: "jwk" },
+    });
+  });
+});
+
+test("to wait for the end is for a call that hands over one piece", async () => {
+  const requests = [
+    { requestId: "a", draft: FREE },
+    { requestId: "b", draft: FREE, wait: { seconds: 1n } },
+  ];
+  expect(await refusal(batch(requests))).toMatchObject({
+    reason: "INVALID_REQUEST",
+    fields: ["requests[1].wait"],
+  });
+  expect(await listed()).toEqual([]);
+});
+
+test.each([
+  ["nothing", 0, "requests"],
+  ["more than a hundred", 101, "requests"],
+  ["one without a draft", 2, "requests[1].draft"],
+])("the contract refuses %s as a whole", (_name, length, field) => {
+  const requests = Array.from({ length }, (_, i) => ({
+    requestId: `${i}`,
+    ...(i === 1 ? {} : { draft: FREE }),
+  }));
+  const request = create(BatchCreateTasksRequestSchema, { requests });
+  const broken = brokenRules(BatchCreateTasksRequestSchema, request);
+  expect(broken.map((rule) => pathToString(rule.field))).toContain(field);
+});
+
+test("the tasks of a batch are taken by workers in the order of the requests, with their inputs", async () => {
+  const inputs = ["first", "second", "third"].map((word) => fromJson(ValueSchema, word));
+  await batch(inputs.map((each, i) => ({ requestId: `${i}`, draft: { ...SHOUT, input: each } })));
+  const taken = [await take(bench, "bob"), await take(bench, "bob"), await take(bench, "bob")];
+  expect(taken.map(({ task }) => task?.input)).toEqual(inputs);
+  expect(taken.map(({ task }) => task?.status)).toEqual(inputs.map(() => TaskStatus.ACCEPTED));
+});

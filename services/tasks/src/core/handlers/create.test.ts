@@ -1,0 +1,117 @@
+import { fromJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { DenialType } from "@depute/contracts/delegateos/v0/delegation_pb";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { as, type Bench, openBench } from "../../testing/bench.ts";
+import { ALICE, BOB, CONTRACT } from "../../testing/fakes.ts";
+import { HELD_TOKEN, HOLDER, presenting } from "../../testing/held-token.ts";
+import { refusal } from "../../testing/platform.ts";
+
+let bench: Bench;
+beforeEach(async () => {
+  bench = await openBench();
+});
+afterEach(() => bench.close());
+
+const input = fromJson(ValueSchema, "hello");
+const right = { namespace: "depute:tasks", action: "delegate" };
+
+test.each([
+  ["a capability", { capabilityId: "shout", input }, { ...right, resource: "bob/shout" }],
+  ["free work", { agentId: "worker" }, { ...right, resource: "worker/-" }],
+  [
+    "work under a contract",
+    { agentId: "worker", contractId: CONTRACT },
+    {
+      ...right,
+      resource: "worker/-",
+      binding: { contractId: CONTRACT, requiredCapabilities: ["docs:read"] },
+    },
+  ],
+])("the right that is asked for %s", async (_name, draft, asked) => {
+  await bench.tasks.createTask({ requestId: "r", draft }, presenting());
+  expect(bench.rights).toEqual([asked]);
+});
+
+test("a call asks for it once, also when it comes again", async () => {
+  const request = { requestId: "r", draft: { agentId: "worker" } };
+  await bench.tasks.createTask(request, presenting());
+  await bench.tasks.createTask(request, presenting());
+  expect(bench.rights).toHaveLength(2);
+});
+
+test("a caller without a token is asked who it is, and for no right", async () => {
+  await bench.tasks.createTask({ requestId: "r", draft: { agentId: "worker" } }, as(ALICE));
+  expect(bench.rights).toEqual([]);
+});
+
+const hidden: [string, object, string][] = [
+  ["the agent", { agentId: "bob" }, "AGENT_NOT_FOUND"],
+  ["its capability", { capabilityId: "shout", input }, "CAPABILITY_NOT_FOUND"],
+];
+
+test.each(hidden)(
+  "%s of one who is hidden is not there for whom it is hidden from",
+  async (_name, draft, reason) => {
+    const create = (options: object) => bench.tasks.createTask({ requestId: "r", draft }, options);
+    bench.fakes.agents.set("bob", { principal: BOB, active: true, visibleTo: [ALICE] });
+    bench.fakes.tokens.set(HELD_TOKEN, { delegatee: HOLDER, block: "b" });
+    expect(await refusal(create(as(HOLDER)))).toMatchObject({ reason });
+    expect(await refusal(create(presenting()))).toMatchObject({ reason });
+    expect(bench.rights).toEqual([]);
+    await create(as(ALICE));
+    await create(as(BOB));
+    await create({});
+    bench.fakes.agents.set("bob", { principal: BOB, active: true, visibleTo: [HOLDER] });
+    await create(presenting());
+  },
+);
+
+test.each([
+  ["visible", [HOLDER]],
+  ["hidden", []],
+])(
+  "who presents a token that is not its own learns nothing of an agent that is %s to its holder",
+  async (_, to) => {
+    bench.fakes.agents.set("bob", { principal: BOB, active: true, visibleTo: to });
+    bench.fakes.tokens.set(HELD_TOKEN, { delegatee: HOLDER, block: "b" });
+    const call = bench.tasks.createTask({ requestId: "r", draft: { agentId: "bob" } }, presenting(ALICE));
+    expect(await refusal(call)).toMatchObject({
+      reason: "TOKEN_DENIED",
+      metadata: { denial: "invalid_proof", detail: "jwk" },
+    });
+  },
+);
+
+test("a made-up token is denied before anything is said of the agent", async () => {
+  bench.fakes.tokens.set(HELD_TOKEN, { delegatee: HOLDER, block: "b", denial: DenialType.INVALID_SIGNATURE });
+  const call = bench.tasks.createTask({ requestId: "r", draft: { agentId: "nobody" } }, presenting());
+  expect(await refusal(call)).toMatchObject({ reason: "TOKEN_DENIED" });
+});
+
+test("a text that is no token is denied", async () => {
+  const options = { headers: { as: ALICE, authorization: "DPoP abc" } };
+  const call = bench.tasks.createTask({ requestId: "r", draft: { agentId: "worker" } }, options);
+  expect(await refusal(call)).toMatchObject({
+    reason: "TOKEN_DENIED",
+    metadata: { denial: "malformed_token" },
+  });
+});
+
+test("a hidden agent cannot be named as a reader, and its work is not there", async () => {
+  bench.fakes.agents.set("bob", { principal: BOB, active: true, visibleTo: [] });
+  const envelope = {
+    data: new TextEncoder().encode("{}"),
+    ttlS: 60,
+    permissions: { forward: false, persist: true, derive: false },
+  };
+  const share = { requestId: "r", envelope, readerAgentIds: ["bob"] };
+  expect(await refusal(bench.contexts.shareContext(share, as(ALICE)))).toMatchObject({
+    reason: "AGENT_NOT_FOUND",
+  });
+  const limits = { agentId: "bob" };
+  expect(await refusal(bench.workers.getDelegateLimits(limits, as(ALICE)))).toMatchObject({
+    reason: "AGENT_NOT_FOUND",
+  });
+  await bench.workers.getDelegateLimits(limits, as(BOB));
+});

@@ -1,0 +1,125 @@
+import { create } from "@bufbuild/protobuf";
+import type { CallOptions, HandlerContext } from "@connectrpc/connect";
+import { TaskCompletedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { type Task, TaskOutputSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import {
+  type AttestedResult,
+  CompleteAssignmentRequestSchema,
+  type EndAttestedTaskRequest,
+} from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import type { ReadTx } from "@depute/store";
+import { noteUsage } from "../engine/spend.ts";
+import { advance, type Step } from "../rules/advance.ts";
+import type { TaskRecord } from "../rules/record.ts";
+import { exceeded } from "../rules/spend.ts";
+import { isAttestable, stateConflict } from "../rules/state-machine.ts";
+import { checkValue, MAX_VALUE_BYTES } from "../rules/values.ts";
+import { tasksUnderDelegation } from "../store/delegation-rows.ts";
+import { readHeldResult } from "../store/work-rows.ts";
+import { type FullOutput, holdForReview, judged, requireOutputSchema } from "./complete.ts";
+import { callOptions, type TasksContext } from "./context.ts";
+
+/**
+ * Ends the task under a delegation by the attestation of its delegatee. The verifier has checked the attestation; the rules
+ * of the task are checked here, and again in the transaction that ends it.
+ *
+ * @returns the task as it stands; undefined when no task runs under the delegation
+ * @throws DeputeError CALLER_NOT_ALLOWED, TASK_STATE_CONFLICT, OUTPUT_SCHEMA_VIOLATION, VERIFICATION_FAILED,
+ * BUDGET_EXCEEDED, LIMIT_EXCEEDED, CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE
+ */
+export async function endAttestedTask(
+  tasks: TasksContext,
+  request: EndAttestedTaskRequest,
+  context: HandlerContext,
+): Promise<Task | undefined> {
+  const { engine, authority } = tasks;
+  if (!(await authority.identify(context)).local) {
+    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the verifier ends a task by an attestation");
+  }
+  const taskId = await theTaskUnder(tasks, request.revocationId);
+  const found = taskId === undefined ? undefined : await engine.peek(taskId);
+  if (found === undefined) return undefined;
+  const isRepeated = (record: TaskRecord, tx: ReadTx) => isEndedBy(tx, record, request);
+  if (await engine.store.read((tx) => isRepeated(found, tx))) return found.task;
+  requireAttestable(found, request);
+  const step = await stepOf(tasks, found, request, callOptions(tasks, context));
+  const { task } = await engine.change(found.task.id, async (before, nowMs, tx) => {
+    if (await isRepeated(before, tx)) return { record: before, events: [] };
+    requireAttestable(before, request);
+    const over = await noteUsage(tx, before.task, request.usage);
+    if (over !== undefined) throw exceeded(over.unit, over.needed, over.allowed);
+    return advance(before, await holdForReview(tx, before.task, step), nowMs);
+  });
+  return task;
+}
+
+/** The one task under a delegation: the open one, else one whose end the tokens service is still to be told. */
+async function theTaskUnder({ engine }: TasksContext, revocationId: string): Promise<string | undefined> {
+  const { open, ended } = await engine.store.read((tx) => tasksUnderDelegation(tx, revocationId));
+  if (open.length > 1) {
+    throw new DeputeError(
+      ErrorReason.TASK_STATE_CONFLICT,
+      "several tasks run under the delegation; end each of them with CompleteAssignment",
+    );
+  }
+  return open[0] ?? ended[0];
+}
+
+/** Whether this very attestation ended the task before, or is the one of the result that its overseer looks at. */
+async function isEndedBy(
+  tx: ReadTx,
+  { task }: TaskRecord,
+  { attestationId, outcome }: EndAttestedTaskRequest,
+): Promise<boolean> {
+  if (task.status === TaskStatus.IN_REVIEW) {
+    const held = await readHeldResult(tx, task.id);
+    return outcome.case === "completed" && held?.attestationId === attestationId;
+  }
+  return task.attestationId === attestationId;
+}
+
+async function stepOf(
+  tasks: TasksContext,
+  record: TaskRecord,
+  { attestationId, outcome, usage }: EndAttestedTaskRequest,
+  options: CallOptions,
+): Promise<Step> {
+  if (outcome.case === "failed") {
+    return { by: "attestation", payload: { case: "failed", value: outcome.value }, attestationId };
+  }
+  const output = outputOf(outcome.value);
+  const verification = outcome.value?.verification;
+  await requireOutputSchema(tasks, record, output, options);
+  const handedIn = create(CompleteAssignmentRequestSchema, {
+    output,
+    attestationId,
+    ...(usage && { usage }),
+  });
+  const fault = await judged(tasks, record, handedIn, options);
+  if (fault !== undefined) {
+    throw new DeputeError(ErrorReason.VERIFICATION_FAILED, fault.message, {
+      metadata: { failure: fault.reason },
+    });
+  }
+  const value = create(TaskCompletedSchema, {
+    output,
+    attestationId,
+    ...(usage && { usage }),
+    ...(verification && { verification }),
+  });
+  return { by: "attestation", payload: { case: "completed", value } };
+}
+
+function outputOf(result: AttestedResult | undefined): FullOutput {
+  const full = result?.output;
+  if (full === undefined) throw invalid("completed.output", "is required");
+  checkValue(full, "completed.output", MAX_VALUE_BYTES);
+  return { ...create(TaskOutputSchema), full };
+}
+
+function requireAttestable({ task }: TaskRecord, { outcome }: EndAttestedTaskRequest): void {
+  if (isAttestable(task.status)) return;
+  const aim = outcome.case === "failed" ? TaskStatus.FAILED : TaskStatus.COMPLETED;
+  throw stateConflict(task.id, task.status, aim);
+}

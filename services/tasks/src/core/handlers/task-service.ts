@@ -1,0 +1,204 @@
+import { create } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { TaskCancelledSchema, type TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { TaskCancellationSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import type { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { DeputeError, ErrorReason, toTimestamp } from "@depute/core";
+import { inputFromContext } from "../contexts/contexts.ts";
+import { wholeTask } from "../engine/engine.ts";
+import { watchTask } from "../engine/watch.ts";
+import { withHeartbeats } from "../queue/with-heartbeats.ts";
+import { advance } from "../rules/advance.ts";
+import type { TaskRecord } from "../rules/record.ts";
+import { isHeld, isTerminal, statusName } from "../rules/state-machine.ts";
+import { isDelegator, isOverseer, requireVisible, taskNotFound } from "../rules/visibility.ts";
+import { readEvents } from "../store/event-rows.ts";
+import { readTask } from "../store/task-rows.ts";
+import { provideInput, resumeTask, suspendTask, waitForEnd, waitTask } from "./commands.ts";
+import { callerOf, findVisible, type TasksContext, taskIdOf, taskIdWithin, watchOptions } from "./context.ts";
+import { handOver } from "./create.ts";
+import { createTasks } from "./create-batch.ts";
+import { lineageOf, treePage } from "./lineage.ts";
+import { listPage } from "./list.ts";
+import { moveDeadline } from "./move-deadline.ts";
+import { decideReview, listReviews } from "./review.ts";
+
+/** What delegators call. */
+export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService> {
+  const { engine } = tasks;
+  return {
+    async createTask(request, context) {
+      const { taskId, task } = await handOver(tasks, request, context);
+      if (request.wait === undefined) return { task: task ?? (await readWhole(tasks, taskId)) };
+      const ended = await waitForEnd(tasks, taskId, request.wait, context);
+      // What the task was created with is at hand only where it was created now.
+      if (ended === undefined || task === undefined) return { task: await readWhole(tasks, taskId) };
+      return { task: task.input === undefined ? ended : { ...ended, input: task.input } };
+    },
+
+    async batchCreateTasks({ requests }, context) {
+      return { outcomes: await createTasks(tasks, requests, context) };
+    },
+
+    async *delegateTask(request, context) {
+      const { taskId } = await handOver(tasks, request, context);
+      if (request.cancelOnDisconnect) cancelOnDisconnect(tasks, taskId, context);
+      const record = await engine.find(taskId);
+      if (record === undefined) throw taskNotFound(taskId);
+      yield* told(tasks, record, 0n, context);
+    },
+
+    async getTask({ name, agentId }, context) {
+      const caller = await callerOf(tasks, context);
+      const task = await engine.store.read(async (tx) => {
+        const [taskId = "", externalId = ""] =
+          name.case === "externalId" ? ["", name.value] : [name.value ?? ""];
+        const id = await taskIdWithin(tx, caller.principal, { taskId, externalId, agentId });
+        const record = await readTask(tx, id);
+        if (record === undefined) throw taskNotFound(name.value ?? "");
+        requireVisible(caller, record);
+        const whole = await wholeTask(tx, record, !isDelegator(caller, record) || isOverseer(caller, record));
+        const input = await inputFromContext(tx, tasks.contextMemory, record.task, caller, tasks.clock.now());
+        return input === undefined ? whole : { ...whole, input };
+      });
+      return { task };
+    },
+
+    async listTasks(request, context) {
+      const caller = await callerOf(tasks, context);
+      if (request.parentTaskId !== "" || request.rootTaskId !== "") return treePage(tasks, caller, request);
+      return engine.store.read((tx) => listPage(tx, caller.principal, request));
+    },
+
+    async *watchTask({ taskId, afterSequence }, context) {
+      const caller = await callerOf(tasks, context);
+      const record = await findVisible(tasks, caller, taskId);
+      yield* told(tasks, record, afterSequence, context);
+    },
+
+    async moveTaskDeadline(request, context) {
+      return { task: await readWhole(tasks, await moveDeadline(tasks, request, context)) };
+    },
+
+    async suspendTask(request, context) {
+      return { task: await readWhole(tasks, await suspendTask(tasks, request, context)) };
+    },
+
+    async resumeTask(request, context) {
+      const task = await readWhole(tasks, await resumeTask(tasks, request, context));
+      return { task, previousStatus: TaskStatus.SUSPENDED };
+    },
+
+    async provideInput(request, context) {
+      return { task: await readWhole(tasks, await provideInput(tasks, request, context)) };
+    },
+
+    async waitTask(request, context) {
+      const { taskId, timedOut } = await waitTask(tasks, request, context);
+      return { task: await readWhole(tasks, taskId), timedOut };
+    },
+
+    async getLineage({ taskId }, context) {
+      return { tasks: await lineageOf(tasks, taskId, context) };
+    },
+
+    listReviews: (request, context) => listReviews(tasks, request, context),
+
+    async decideReview(request, context) {
+      return { task: await readWhole(tasks, await decideReview(tasks, request, context)) };
+    },
+
+    async cancelTask(request, context) {
+      const { reason, grace } = request;
+      const caller = await callerOf(tasks, context);
+      const taskId = await taskIdOf(tasks, caller, request);
+      let previousStatus: TaskStatus = TaskStatus.UNSPECIFIED;
+      let wasCancelled = false;
+      const record = await engine.change(taskId, async (before, nowMs, tx) => {
+        const { task } = before;
+        requireVisible(caller, before);
+        if (!isDelegator(caller, before)) {
+          throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only its delegator can cancel a task");
+        }
+        if (task.status === TaskStatus.CANCELLED) {
+          const [last] = await readEvents(tx, taskId, task.lastSequence - 1n, 1);
+          previousStatus = last?.previousStatus ?? TaskStatus.UNSPECIFIED;
+          wasCancelled = true;
+          return { record: before, events: [] };
+        }
+        if (isTerminal(task.status)) throw notCancellable(taskId, task.status);
+        previousStatus = task.status;
+        const graceMs = grace === undefined ? 0 : durationMs(grace);
+        if (graceMs > 0 && isHeld(task.status)) {
+          if (task.cancellation !== undefined) return { record: before, events: [] };
+          const asked = create(TaskCancellationSchema, { reason, expireTime: toTimestamp(nowMs + graceMs) });
+          const payload = { case: "cancellationRequested", value: asked } as const;
+          return advance(before, { payload, by: "delegator" }, nowMs);
+        }
+        const value = create(TaskCancelledSchema, { reason: reason || (task.cancellation?.reason ?? "") });
+        return advance(before, { payload: { case: "cancelled", value }, by: "delegator" }, nowMs);
+      });
+      return { task: await readWhole(tasks, record.task.id), previousStatus, wasCancelled };
+    },
+  };
+}
+
+/** Cancels a task when its caller leaves before it has ended. */
+function cancelOnDisconnect(
+  { engine, stopping, log }: TasksContext,
+  taskId: string,
+  context: HandlerContext,
+): void {
+  const { signal } = context;
+  const cancel = () => {
+    if (stopping.aborted) return;
+    const left = create(TaskCancelledSchema, { reason: "the caller hung up" });
+    engine
+      .change(taskId, (before, nowMs) => {
+        if (isTerminal(before.task.status)) return { record: before, events: [] };
+        return advance(before, { payload: { case: "cancelled", value: left }, by: "delegator" }, nowMs);
+      })
+      .catch((err: unknown) =>
+        log.warn({ err, task: taskId }, "a task whose caller hung up was not cancelled"),
+      );
+  };
+  if (signal.aborted) cancel();
+  else signal.addEventListener("abort", cancel, { once: true });
+}
+
+/** A task's events after a cursor, and heartbeats while there are none. */
+async function* told(
+  tasks: TasksContext,
+  record: TaskRecord,
+  after: bigint,
+  context: HandlerContext,
+): AsyncGenerator<{ event: TaskEvent } | { heartbeat: { afterSequence: bigint } }, void, undefined> {
+  const { streamHeartbeatMs, timers } = tasks;
+  const events = watchTask(watchOptions(tasks), record, after, context);
+  let afterSequence = after;
+  for await (const event of withHeartbeats(events, streamHeartbeatMs, timers)) {
+    if (event === undefined) {
+      yield { heartbeat: { afterSequence } };
+      continue;
+    }
+    afterSequence = event.sequence;
+    yield { event };
+  }
+}
+
+/** The whole of a task that is there. */
+export async function readWhole({ engine }: TasksContext, taskId: string) {
+  return engine.store.read(async (tx) => {
+    const record = await readTask(tx, taskId);
+    if (record === undefined) throw taskNotFound(taskId);
+    return wholeTask(tx, record);
+  });
+}
+
+function notCancellable(task: string, status: TaskStatus): DeputeError {
+  const name = statusName(status);
+  return new DeputeError(ErrorReason.TASK_NOT_CANCELLABLE, `the task has already ended: it is ${name}`, {
+    metadata: { task, status: name },
+  });
+}

@@ -1,0 +1,36 @@
+import type { CallOptions } from "@connectrpc/connect";
+import type { Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { inspectToken, isFinalDenial } from "../queue/worker-token.ts";
+import { advance } from "../rules/advance.ts";
+import { requireLease } from "../rules/lease.ts";
+import type { TaskRecord } from "../rules/record.ts";
+import { revokedStep } from "../rules/revoke.ts";
+import { readWorkerToken } from "../store/input-rows.ts";
+import type { TasksContext } from "./context.ts";
+
+/**
+ * Makes sure that the token which a task is worked on under is still sound; a task without one passes. When the token
+ * was revoked or has expired, the task ends as revoked.
+ *
+ * @throws DeputeError TOKEN_DENIED, DEPENDENCY_UNAVAILABLE (then nothing has changed)
+ */
+export async function requireSoundToken(
+  { engine, dependencies }: TasksContext,
+  { task }: TaskRecord,
+  lease: Lease,
+  options: CallOptions,
+): Promise<void> {
+  if (task.delegationId === "") return;
+  const token = await engine.store.read((tx) => readWorkerToken(tx, task.id));
+  const question = { token, contractId: task.contractId, requiredCapabilities: [] };
+  try {
+    await inspectToken(dependencies.tokens, question, options);
+  } catch (error) {
+    if (!isFinalDenial(error)) throw error;
+    await engine.change(task.id, (before, nowMs) => {
+      requireLease(before, lease);
+      return advance(before, revokedStep(`the worker's token is ${error.metadata.denial}`), nowMs);
+    });
+    throw error;
+  }
+}

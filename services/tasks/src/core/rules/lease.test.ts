@@ -1,0 +1,53 @@
+import { create } from "@bufbuild/protobuf";
+import { LeaseSchema } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { ErrorReason } from "@depute/core";
+import { describe, expect, test } from "vitest";
+import { accepted, leaseOf, pending, started, T0 } from "../../testing/tasks.ts";
+import { advance } from "./advance.ts";
+import { isOver, isSettledBy, requireLease } from "./lease.ts";
+import { afterRelease } from "./retry.ts";
+import { revokedStep } from "./revoke.ts";
+
+const lease = create(LeaseSchema, { taskId: "t1", epoch: 1n });
+const held = accepted(pending(), T0);
+const released = advance(
+  held,
+  { payload: afterRelease(held.task), by: "worker", settles: "release" },
+  T0,
+).record;
+const revoked = advance(held, revokedStep("taken back"), T0).record;
+
+describe("a lease", () => {
+  test.each([
+    ["accepted", held, true],
+    ["running", started(held, T0), true],
+    ["given back", released, false],
+    ["handed on", accepted(released, T0), false],
+    ["ended", revoked, false],
+    ["never given out", pending(), false],
+  ])("of a task that was %s: %s", (_name, record, valid) => {
+    const check = () => requireLease(record, lease);
+    if (valid) expect(check()).toEqual(record.hold);
+    else expect(check).toThrow(expect.objectContaining({ reason: ErrorReason.LEASE_LOST }));
+  });
+
+  test("a newer epoch than was given out is as wrong as an older one", () => {
+    expect(() => requireLease(held, create(LeaseSchema, { taskId: "t1", epoch: 2n }))).toThrow("lost");
+  });
+
+  test("remembers how it was ended, until another worker ends its own", () => {
+    expect(isSettledBy(released, lease, "release")).toBe(true);
+    expect(isSettledBy(released, lease, "fail")).toBe(false);
+    const next = accepted(released, T0);
+    expect(isSettledBy(next, lease, "release")).toBe(true);
+    expect(isSettledBy(next, leaseOf(next), "release")).toBe(false);
+  });
+
+  test("the last worker of an ended task is told to stop, earlier ones have lost their lease", () => {
+    expect(isOver(revoked, lease)).toBe(true);
+    expect(isOver(held, lease)).toBe(false);
+    const ended = advance(accepted(released, T0), revokedStep("taken back"), T0).record;
+    expect(isOver(ended, lease)).toBe(false);
+    expect(isOver(ended, leaseOf(ended))).toBe(true);
+  });
+});

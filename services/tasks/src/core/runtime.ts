@@ -1,0 +1,165 @@
+import { BoundsOperators, type ServiceDeps } from "@depute/service";
+import { openStore } from "@depute/store";
+import { openCallbackKey } from "../executions/callback-key.ts";
+import { openOversight } from "../reviews/index.ts";
+import { ContextKeeper } from "./contexts/context-keeper.ts";
+import { ContextMemory } from "./contexts/context-memory.ts";
+import { connectDependencies } from "./dependencies.ts";
+import { delegationEnds } from "./engine/delegation-ends.ts";
+import { Engine, type TaskObserver } from "./engine/engine.ts";
+import { Purger } from "./engine/purger.ts";
+import { RevocationFollower } from "./engine/revocations.ts";
+import { SharedReads } from "./engine/shared-reads.ts";
+import { Timekeeper } from "./engine/timekeeper.ts";
+import { ASSIGNMENT_TOPIC, TASK_TOPIC, WakeUps } from "./engine/wake-ups.ts";
+import type { TasksContext } from "./handlers/context.ts";
+import { Dispatcher } from "./queue/dispatcher.ts";
+import type { TreeLimits } from "./rules/tree.ts";
+import { MIGRATIONS } from "./store/migrations.ts";
+
+/** The task engine at work: its store is open, its limits are enforced, revocations are followed. */
+export interface Runtime {
+  readonly context: TasksContext;
+  readonly timekeeper: Timekeeper;
+  readonly purger: Purger;
+  readonly contextKeeper: ContextKeeper;
+  /** Ends background work and closes the store. */
+  close(): Promise<void>;
+}
+
+/** Each costs about a kilobyte beside its data. */
+const MAX_CONTEXTS_IN_MEMORY = 10_000;
+
+/** What the engine is set to. */
+export interface RuntimeSettings {
+  /** Milliseconds between looks of a stream that nothing wakes. */
+  readonly pollMs: number;
+  /** Milliseconds of silence after which a stream says that it is alive; 0 for never. */
+  readonly streamHeartbeatMs: number;
+  readonly treeLimits: TreeLimits;
+  /** Bytes of contexts that may not be persisted, held in memory at most. */
+  readonly contextMemoryBytes: number;
+  /** How long a task is kept whole after its end, milliseconds. */
+  readonly retentionMs: number;
+  /** How long it is known after that that it was there, milliseconds. */
+  readonly tombstoneMs: number;
+  /** How long an overseer has for a result, milliseconds. */
+  readonly reviewTimeoutMs: number;
+  /** Principals that may decide as well when half of that is over. */
+  readonly reviewEscalation: readonly string[];
+  /** Principals that may widen agents' limits. */
+  readonly boundsOperators: readonly string[];
+}
+
+/**
+ * Opens the engine on the files of `dataDir`.
+ *
+ * @param observers told of every change of a task in its transaction, from the first on
+ */
+export async function openRuntime(
+  deps: ServiceDeps,
+  {
+    pollMs,
+    streamHeartbeatMs,
+    treeLimits,
+    boundsOperators,
+    contextMemoryBytes,
+    retentionMs,
+    tombstoneMs,
+    ...reviewing
+  }: RuntimeSettings,
+  observers: readonly TaskObserver[] = [],
+): Promise<Runtime> {
+  const { log, clock, timers, bus, authority, stopping } = deps;
+  const store = await openStore({
+    ...deps.storeAt("tasks", { callback: openCallbackKey(deps.dataDir).publicKey }),
+    migrations: MIGRATIONS,
+    onError: (err, what) => log.error({ err }, what),
+  });
+  const engine = new Engine({ store, bus, clock, timers, random: Math.random });
+  for (const observer of observers) engine.observe(observer);
+  const dependencies = connectDependencies(deps);
+  const taskWakeUps = new WakeUps(bus, TASK_TOPIC);
+  const assignmentWakeUps = new WakeUps(bus, ASSIGNMENT_TOPIC);
+  const timekeeper = new Timekeeper({ engine, timers, log });
+  const follower = new RevocationFollower({ engine, revocations: dependencies.revocations, timers, log });
+  const contextMemory = new ContextMemory({
+    clock,
+    timers,
+    maxBytes: contextMemoryBytes,
+    maxContexts: MAX_CONTEXTS_IN_MEMORY,
+  });
+  const dispatcher = new Dispatcher({
+    engine,
+    memory: contextMemory,
+    timers,
+    pollMs,
+    onError: (err) => log.warn({ err }, "work could not be handed out"),
+  });
+  const reads = new SharedReads({
+    read: (taskId, after, limit) => engine.events(taskId, after, limit),
+    wakeUps: taskWakeUps,
+    clock,
+    maxAgeMs: pollMs / 2,
+  });
+  const purger = new Purger({ store, clock, timers, log, retentionMs, tombstoneMs });
+  const contextKeeper = new ContextKeeper({ engine, memory: contextMemory, timers, log, tombstoneMs });
+  const running = openOversight(deps, {
+    engine,
+    reviews: dependencies.reviews,
+    timeoutMs: reviewing.reviewTimeoutMs,
+    escalation: reviewing.reviewEscalation,
+  });
+  const { oversight } = running;
+  engine.observe((tx, change) => oversight.observe(tx, change));
+  const ends = delegationEnds({ store, delegations: dependencies.delegations, timers, log });
+  engine.onDelegationEnd(() => ends.wake());
+  await contextKeeper.noteLost();
+  ends.start();
+  running.start();
+  purger.start();
+  contextKeeper.start();
+  timekeeper.start();
+  follower.start();
+  return {
+    context: {
+      engine,
+      authority,
+      dependencies,
+      clock,
+      timers,
+      log,
+      taskWakeUps,
+      assignmentWakeUps,
+      dispatcher,
+      pollMs,
+      streamHeartbeatMs,
+      treeLimits,
+      boundsOperators: new BoundsOperators(boundsOperators, deps.auth),
+      contextMemory,
+      oversight,
+      reads,
+      judges: [],
+      stopping,
+    },
+    timekeeper,
+    purger,
+    contextKeeper,
+    async close() {
+      await Promise.all([
+        timekeeper.close(),
+        follower.close(),
+        purger.close(),
+        contextKeeper.close(),
+        ends.close(),
+        running.close(),
+      ]);
+      dispatcher.close();
+      engine.close();
+      contextMemory.close();
+      taskWakeUps.close();
+      assignmentWakeUps.close();
+      await store.close();
+    },
+  };
+}

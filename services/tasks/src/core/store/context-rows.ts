@@ -1,0 +1,240 @@
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { ContextEnvelopeSchema } from "@depute/contracts/nekte/v1/nekte_pb";
+import type { ReadTx, WriteTx } from "@depute/store";
+import type { ContextMemory } from "../contexts/context-memory.ts";
+import type { ContextRecord, DataPlace, Reader } from "../rules/context.ts";
+
+interface ContextRow {
+  context_id: string;
+  owner: string;
+  external_id: string;
+  request_id: string;
+  digest: string;
+  envelope: Uint8Array;
+  create_ms: number;
+  expire_ms: number;
+  revoked: number;
+  data_in: DataPlace;
+}
+
+const NO_DATA = new Uint8Array();
+
+/** A context with its data, wherever that is. */
+export async function readContext(
+  tx: ReadTx,
+  memory: ContextMemory,
+  id: string,
+): Promise<ContextRecord | undefined> {
+  return readWhere(tx, memory, "context_id = ?", [id]);
+}
+
+/** An owner's context by its own id for it. */
+export async function findContext(tx: ReadTx, memory: ContextMemory, owner: string, externalId: string) {
+  return readWhere(tx, memory, "owner = ? AND external_id = ? AND external_id <> ''", [owner, externalId]);
+}
+
+/** The context that a request of an owner's shared. */
+export async function findContextOfRequest(
+  tx: ReadTx,
+  memory: ContextMemory,
+  owner: string,
+  requestId: string,
+) {
+  return readWhere(tx, memory, "owner = ? AND request_id = ?", [owner, requestId]);
+}
+
+async function readWhere(
+  tx: ReadTx,
+  memory: ContextMemory,
+  where: string,
+  params: string[],
+): Promise<ContextRecord | undefined> {
+  const row = await tx.get<ContextRow>(`SELECT * FROM contexts WHERE ${where}`, params);
+  if (row === undefined) return undefined;
+  const id = row.context_id;
+  const readers = await tx.all<{ agent_id: string; principal: string }>(
+    "SELECT agent_id, principal FROM context_readers WHERE context_id = ? ORDER BY agent_id",
+    [id],
+  );
+  const sources = await tx.all<{ source_id: string }>(
+    "SELECT source_id FROM context_sources WHERE context_id = ? ORDER BY source_id",
+    [id],
+  );
+  const stored = fromBinary(ContextEnvelopeSchema, row.envelope);
+  const held = row.data_in === "memory" ? memory.find(id) : undefined;
+  return {
+    id,
+    externalId: row.external_id,
+    owner: row.owner,
+    requestId: row.request_id,
+    digest: held?.digest ?? row.digest,
+    envelope: held === undefined ? stored : { ...stored, data: held.data },
+    readers: readers.map(({ agent_id, principal }) => ({ agentId: agent_id, principal })),
+    derivedFrom: sources.map(({ source_id }) => source_id),
+    createMs: row.create_ms,
+    expireMs: row.expire_ms,
+    isRevoked: row.revoked === 1,
+    dataIn: row.data_in === "memory" && held === undefined ? "nowhere" : row.data_in,
+  };
+}
+
+/** Stores a context; one whose data is in memory without the data and its digest. */
+export async function insertContext(tx: WriteTx, record: ContextRecord): Promise<void> {
+  const isStored = record.dataIn === "store";
+  await tx.run(
+    `INSERT INTO contexts
+       (context_id, owner, external_id, request_id, digest, envelope, create_ms, expire_ms, revoked, data_in)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?)`,
+    [
+      record.id,
+      record.owner,
+      record.externalId,
+      record.requestId,
+      isStored ? record.digest : "",
+      isStored ? toBinary(ContextEnvelopeSchema, record.envelope) : withoutData(record),
+      record.createMs,
+      record.expireMs,
+      record.dataIn,
+    ],
+  );
+  for (const reader of record.readers) await insertReader(tx, record.id, reader);
+  for (const source of new Set(record.derivedFrom)) {
+    await tx.run("INSERT INTO context_sources (context_id, source_id) VALUES (?, ?)", [record.id, source]);
+  }
+}
+
+function withoutData({ envelope }: ContextRecord): Uint8Array {
+  return toBinary(ContextEnvelopeSchema, { ...envelope, data: NO_DATA });
+}
+
+/** The contexts that were made of another one. */
+export async function readDerived(
+  tx: ReadTx,
+  memory: ContextMemory,
+  sourceId: string,
+): Promise<ContextRecord[]> {
+  const rows = await tx.all<{ context_id: string }>(
+    "SELECT context_id FROM context_sources WHERE source_id = ? ORDER BY context_id",
+    [sourceId],
+  );
+  const derived: ContextRecord[] = [];
+  for (const { context_id: id } of rows) {
+    const record = await readContext(tx, memory, id);
+    if (record !== undefined) derived.push(record);
+  }
+  return derived;
+}
+
+export async function insertReader(tx: WriteTx, id: string, { agentId, principal }: Reader): Promise<void> {
+  await tx.run(
+    `INSERT INTO context_readers (context_id, agent_id, principal) VALUES (?, ?, ?)
+     ON CONFLICT (context_id, agent_id) DO NOTHING`,
+    [id, agentId, principal],
+  );
+}
+
+/** Takes a context back and deletes its data. */
+export async function revokeContext(tx: WriteTx, record: ContextRecord): Promise<void> {
+  await tx.run("UPDATE contexts SET revoked = 1 WHERE context_id = ?", [record.id]);
+  await deleteData(tx, record);
+}
+
+/** Takes a context's external id and request id away, so that another context can have them. */
+export async function freeContextIds(tx: WriteTx, { id }: ContextRecord): Promise<void> {
+  await tx.run("UPDATE contexts SET external_id = '', request_id = context_id WHERE context_id = ?", [id]);
+}
+
+async function deleteData(tx: WriteTx, record: ContextRecord): Promise<void> {
+  await tx.run("UPDATE contexts SET data_in = 'nowhere', envelope = ? WHERE context_id = ?", [
+    withoutData(record),
+    record.id,
+  ]);
+}
+
+/**
+ * Deletes the data of contexts whose time has passed.
+ *
+ * @returns how many contexts
+ */
+export async function deleteExpiredData(
+  tx: WriteTx,
+  memory: ContextMemory,
+  nowMs: number,
+  limit: number,
+): Promise<number> {
+  let deleted = 0;
+  for (const place of ["store", "memory"] as const) {
+    const rows = await tx.all<{ context_id: string }>(
+      `SELECT context_id FROM contexts WHERE data_in = ? AND data_in <> 'nowhere' AND expire_ms <= ?
+       ORDER BY expire_ms, context_id LIMIT ?`,
+      [place, nowMs, limit - deleted],
+    );
+    for (const { context_id: id } of rows) {
+      const record = await readContext(tx, memory, id);
+      if (record !== undefined) await deleteData(tx, record);
+    }
+    deleted += rows.length;
+  }
+  return deleted;
+}
+
+/**
+ * Deletes the rows of contexts that expired before a time.
+ *
+ * @returns how many
+ */
+export async function deleteContexts(tx: WriteTx, expireMs: number, limit: number): Promise<number> {
+  const rows = await tx.all<{ context_id: string }>(
+    "SELECT context_id FROM contexts WHERE expire_ms <= ? ORDER BY expire_ms, context_id LIMIT ?",
+    [expireMs, limit],
+  );
+  for (const { context_id: id } of rows) {
+    await tx.run("DELETE FROM context_readers WHERE context_id = ?", [id]);
+    await tx.run("DELETE FROM context_sources WHERE context_id = ?", [id]);
+    await tx.run("DELETE FROM contexts WHERE context_id = ?", [id]);
+  }
+  return rows.length;
+}
+
+/** Ids of contexts whose data was in the memory of a process that has ended. */
+export async function lostContexts(tx: ReadTx, memory: ContextMemory, limit: number): Promise<string[]> {
+  const rows = await tx.all<{ context_id: string }>(
+    `SELECT context_id FROM contexts WHERE data_in = 'memory' AND data_in <> 'nowhere'
+     ORDER BY expire_ms, context_id LIMIT ?`,
+    [limit],
+  );
+  return rows.map(({ context_id }) => context_id).filter((id) => memory.find(id) === undefined);
+}
+
+/** Notes that the data of a context is gone with the process that held it. */
+export async function noteLost(tx: WriteTx, id: string): Promise<void> {
+  await tx.run("UPDATE contexts SET data_in = 'nowhere' WHERE context_id = ?", [id]);
+}
+
+/** Notes which contexts go along with a task: their ids only. */
+export async function insertTaskContexts(tx: WriteTx, taskId: string, ids: readonly string[]): Promise<void> {
+  for (const [number, id] of ids.entries()) {
+    await tx.run("INSERT INTO task_contexts (task_id, number, context_id) VALUES (?, ?, ?)", [
+      taskId,
+      number,
+      id,
+    ]);
+  }
+}
+
+export async function readTaskContexts(tx: ReadTx, taskId: string): Promise<string[]> {
+  const rows = await tx.all<{ context_id: string }>(
+    "SELECT context_id FROM task_contexts WHERE task_id = ? ORDER BY number",
+    [taskId],
+  );
+  return rows.map((row) => row.context_id);
+}
+
+/** Ids of the tasks that carry a context. */
+export async function readCarriers(tx: ReadTx, contextId: string): Promise<string[]> {
+  const rows = await tx.all<{ task_id: string }>(
+    "SELECT task_id FROM task_contexts WHERE context_id = ? ORDER BY task_id",
+    [contextId],
+  );
+  return rows.map((row) => row.task_id);
+}

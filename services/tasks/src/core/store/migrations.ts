@@ -1,0 +1,289 @@
+import type { Migration } from "@depute/store";
+import { EXECUTIONS, EXECUTIONS_REJECTED, EXECUTIONS_RETENTION } from "../../executions/migration.ts";
+import { CAP, CAP_REFUSALS } from "../../messages/migrations.ts";
+import { INQUIRIES, REVIEWS } from "../../reviews/migrations.ts";
+
+// Partial indexes keep the queue, the deadlines and the holders as small as what is open, however many tasks have ended.
+const TASKS = `
+CREATE TABLE tasks (
+  task_id TEXT PRIMARY KEY,
+  delegator TEXT NOT NULL,
+  external_id TEXT NOT NULL,
+  draft_digest TEXT NOT NULL,
+  correlation_id TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  agent_principal TEXT NOT NULL,
+  capability_id TEXT NOT NULL,
+  output_schema TEXT NOT NULL,
+  create_ms BIGINT NOT NULL,
+  status BIGINT NOT NULL,
+  last_sequence BIGINT NOT NULL,
+  queued_ms BIGINT NOT NULL,
+  epoch BIGINT NOT NULL,
+  holder TEXT,
+  lease_expire_ms BIGINT,
+  attempt_deadline_ms BIGINT,
+  settled_by TEXT,
+  settled_epoch BIGINT,
+  next_deadline_ms BIGINT,
+  context_expire_ms BIGINT,
+  task BLOB NOT NULL
+);
+CREATE UNIQUE INDEX tasks_by_external_id ON tasks (delegator, external_id, agent_id) WHERE external_id <> '';
+CREATE INDEX tasks_by_delegator ON tasks (delegator, create_ms, task_id);
+CREATE INDEX tasks_by_correlation ON tasks (delegator, correlation_id, create_ms, task_id);
+CREATE INDEX tasks_by_agent ON tasks (delegator, agent_id, create_ms, task_id);
+CREATE INDEX tasks_queue ON tasks (agent_id, create_ms, task_id) WHERE status = 1;
+CREATE INDEX tasks_queue_by_capability ON tasks (agent_id, capability_id, create_ms, task_id) WHERE status = 1;
+CREATE INDEX tasks_by_deadline ON tasks (next_deadline_ms, task_id) WHERE next_deadline_ms IS NOT NULL;
+CREATE INDEX tasks_by_holder ON tasks (holder) WHERE holder IS NOT NULL;
+
+CREATE TABLE task_inputs (
+  task_id TEXT PRIMARY KEY,
+  input BLOB,
+  worker_token TEXT NOT NULL
+);
+
+CREATE TABLE task_events (
+  task_id TEXT NOT NULL,
+  sequence BIGINT NOT NULL,
+  event BLOB NOT NULL,
+  PRIMARY KEY (task_id, sequence)
+);
+
+CREATE TABLE task_requests (
+  delegator TEXT NOT NULL,
+  request_id TEXT NOT NULL,
+  draft_digest TEXT NOT NULL,
+  task_id TEXT NOT NULL,
+  PRIMARY KEY (delegator, request_id)
+);
+
+CREATE TABLE task_reports (
+  task_id TEXT NOT NULL,
+  epoch BIGINT NOT NULL,
+  request_id TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  sequence BIGINT NOT NULL,
+  PRIMARY KEY (task_id, epoch, request_id)
+);
+
+CREATE TABLE task_blocks (
+  revocation_id TEXT NOT NULL,
+  task_id TEXT NOT NULL,
+  PRIMARY KEY (revocation_id, task_id)
+);
+CREATE INDEX task_blocks_by_task ON task_blocks (task_id);
+
+CREATE TABLE output_schemas (
+  digest TEXT PRIMARY KEY,
+  schema BLOB NOT NULL
+);
+
+CREATE TABLE cursors (
+  name TEXT PRIMARY KEY,
+  sequence BIGINT NOT NULL
+);
+`;
+
+const INTERRUPTIONS = `
+CREATE TABLE task_checkpoints (
+  task_id TEXT PRIMARY KEY,
+  digest TEXT NOT NULL,
+  checkpoint BLOB NOT NULL
+);
+
+CREATE TABLE task_provided_inputs (
+  task_id TEXT NOT NULL,
+  number BIGINT NOT NULL,
+  input BLOB NOT NULL,
+  PRIMARY KEY (task_id, number)
+);
+
+CREATE TABLE task_commands (
+  caller TEXT NOT NULL,
+  request_id TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  task_id TEXT NOT NULL,
+  PRIMARY KEY (caller, request_id)
+);
+CREATE INDEX task_commands_by_task ON task_commands (task_id);
+`;
+
+// What stands for itself, has no overseer and no bound costs nothing in these.
+const TREES = `
+ALTER TABLE tasks ADD COLUMN parent_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE tasks ADD COLUMN root_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE tasks ADD COLUMN urgency BIGINT NOT NULL DEFAULT 9;
+ALTER TABLE tasks ADD COLUMN overseer_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE tasks ADD COLUMN overseer_principal TEXT NOT NULL DEFAULT '';
+DROP INDEX tasks_queue;
+DROP INDEX tasks_queue_by_capability;
+CREATE INDEX tasks_queue ON tasks (agent_id, urgency, create_ms, task_id) WHERE status = 1;
+CREATE INDEX tasks_queue_by_capability ON tasks (agent_id, capability_id, urgency, create_ms, task_id)
+  WHERE status = 1;
+CREATE INDEX tasks_by_parent ON tasks (parent_id, create_ms, task_id) WHERE parent_id <> '';
+CREATE INDEX tasks_open_by_parent ON tasks (parent_id) WHERE parent_id <> '' AND next_deadline_ms IS NOT NULL;
+CREATE INDEX tasks_open_by_root ON tasks (root_id) WHERE parent_id <> '' AND next_deadline_ms IS NOT NULL;
+CREATE INDEX tasks_in_review ON tasks (overseer_id, create_ms, task_id) WHERE status = 6;
+CREATE INDEX tasks_held_by_agent ON tasks (agent_id) WHERE holder IS NOT NULL;
+
+CREATE TABLE task_results (
+  task_id TEXT PRIMARY KEY,
+  result BLOB NOT NULL
+);
+
+CREATE TABLE task_spend (
+  task_id TEXT PRIMARY KEY,
+  max_tokens BIGINT,
+  max_cost BIGINT,
+  reserved_tokens BIGINT NOT NULL,
+  reserved_cost BIGINT NOT NULL,
+  spent_tokens BIGINT NOT NULL,
+  spent_cost BIGINT NOT NULL,
+  attempt_tokens BIGINT NOT NULL,
+  attempt_cost BIGINT NOT NULL
+);
+
+CREATE TABLE delegate_limits (
+  agent_id TEXT PRIMARY KEY,
+  max_held BIGINT NOT NULL,
+  draining BIGINT NOT NULL
+);
+`;
+
+// `data_in` is where the data of a context is: in the envelope (`store`), in the memory of this process (`memory`), or deleted
+// (`nowhere`). The row of a context that may not be persisted has neither its data nor a digest of it.
+const CONTEXTS = `
+CREATE TABLE contexts (
+  context_id TEXT PRIMARY KEY,
+  owner TEXT NOT NULL,
+  external_id TEXT NOT NULL,
+  request_id TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  envelope BLOB NOT NULL,
+  create_ms BIGINT NOT NULL,
+  expire_ms BIGINT NOT NULL,
+  revoked BIGINT NOT NULL,
+  data_in TEXT NOT NULL
+);
+CREATE UNIQUE INDEX contexts_by_external_id ON contexts (owner, external_id) WHERE external_id <> '';
+CREATE UNIQUE INDEX contexts_by_request ON contexts (owner, request_id);
+CREATE INDEX contexts_by_expiry ON contexts (expire_ms, context_id);
+CREATE INDEX contexts_with_data ON contexts (data_in, expire_ms, context_id) WHERE data_in <> 'nowhere';
+
+CREATE TABLE context_readers (
+  context_id TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  principal TEXT NOT NULL,
+  PRIMARY KEY (context_id, agent_id)
+);
+
+CREATE TABLE task_contexts (
+  task_id TEXT NOT NULL,
+  number BIGINT NOT NULL,
+  context_id TEXT NOT NULL,
+  PRIMARY KEY (task_id, number)
+);
+CREATE INDEX task_contexts_by_context ON task_contexts (context_id, task_id);
+`;
+
+const RETENTION = `
+ALTER TABLE tasks ADD COLUMN end_ms BIGINT;
+ALTER TABLE tasks ADD COLUMN purged BIGINT NOT NULL DEFAULT 0;
+UPDATE tasks SET end_ms = create_ms WHERE next_deadline_ms IS NULL;
+CREATE INDEX tasks_to_purge ON tasks (end_ms, task_id) WHERE end_ms IS NOT NULL AND purged = 0;
+CREATE INDEX tasks_to_forget ON tasks (end_ms, task_id) WHERE end_ms IS NOT NULL AND purged = 1;
+CREATE INDEX task_requests_by_task ON task_requests (task_id);
+`;
+
+const ARTIFACTS = `
+CREATE TABLE task_artifacts (
+  artifact_id TEXT PRIMARY KEY,
+  task_id TEXT NOT NULL,
+  name TEXT NOT NULL,
+  media_type TEXT NOT NULL,
+  size BIGINT NOT NULL,
+  sha256 TEXT NOT NULL,
+  written BIGINT NOT NULL,
+  whole BIGINT NOT NULL,
+  maker TEXT NOT NULL,
+  is_result BIGINT NOT NULL,
+  create_ms BIGINT NOT NULL
+);
+CREATE INDEX task_artifacts_by_task ON task_artifacts (task_id, artifact_id);
+
+CREATE TABLE task_artifact_bytes (
+  artifact_id TEXT NOT NULL,
+  start BIGINT NOT NULL,
+  task_id TEXT NOT NULL,
+  data BLOB NOT NULL,
+  PRIMARY KEY (artifact_id, start)
+);
+CREATE INDEX task_artifact_bytes_by_task ON task_artifact_bytes (task_id);
+`;
+
+// A row whose place is set waits to be told to the tokens service; it outlives what the task held.
+const DELEGATIONS = `
+CREATE TABLE task_delegations (
+  task_id TEXT PRIMARY KEY,
+  delegation_id TEXT NOT NULL,
+  revocation_id TEXT NOT NULL,
+  status BIGINT NOT NULL DEFAULT 0,
+  attestation_id TEXT NOT NULL DEFAULT '',
+  place BIGINT
+);
+CREATE INDEX task_delegations_to_tell ON task_delegations (place) WHERE place IS NOT NULL;
+CREATE INDEX task_delegations_by_block ON task_delegations (revocation_id, task_id);
+`;
+
+// What goes on at endpoints; a row whose time is set waits for its endpoint to be told that it is called off.
+const PUSH = `
+CREATE TABLE push_remotes (
+  remote_id TEXT PRIMARY KEY,
+  task_id TEXT NOT NULL,
+  endpoint TEXT NOT NULL,
+  terms TEXT NOT NULL,
+  last_event_id TEXT NOT NULL,
+  owed_ms BIGINT,
+  reason TEXT NOT NULL DEFAULT '',
+  tries BIGINT NOT NULL DEFAULT 0
+);
+CREATE INDEX push_remotes_by_task ON push_remotes (task_id) WHERE owed_ms IS NULL;
+CREATE INDEX push_remotes_owed ON push_remotes (owed_ms) WHERE owed_ms IS NOT NULL;
+`;
+
+// What was made of what; whose schema is still needed; what is below a root.
+const DERIVATIONS = `
+CREATE TABLE context_sources (
+  context_id TEXT NOT NULL,
+  source_id TEXT NOT NULL,
+  PRIMARY KEY (context_id, source_id)
+);
+CREATE INDEX context_sources_by_source ON context_sources (source_id, context_id);
+CREATE INDEX tasks_by_output_schema ON tasks (output_schema) WHERE output_schema <> '' AND purged = 0;
+CREATE INDEX tasks_by_root ON tasks (root_id, create_ms, task_id) WHERE parent_id <> '';
+DROP INDEX tasks_open_by_root;
+CREATE INDEX tasks_open_by_root ON tasks (root_id, next_deadline_ms)
+  WHERE parent_id <> '' AND next_deadline_ms IS NOT NULL;
+`;
+
+/** The tables of the tasks service. Status 1 is TASK_STATUS_PENDING, 6 TASK_STATUS_IN_REVIEW. */
+export const MIGRATIONS: readonly Migration[] = [
+  { id: 1, name: "tasks", sql: TASKS },
+  { id: 2, name: "interruptions", sql: INTERRUPTIONS },
+  { id: 3, name: "trees", sql: TREES },
+  { id: 4, name: "contexts", sql: CONTEXTS },
+  { id: 5, name: "retention", sql: RETENTION },
+  { id: 6, name: "artifacts", sql: ARTIFACTS },
+  { id: 7, name: "delegations", sql: DELEGATIONS },
+  { id: 8, name: "cap", sql: CAP },
+  { id: 9, name: "push", sql: PUSH },
+  { id: 10, name: "reviews", sql: REVIEWS },
+  { id: 11, name: "executions", sql: EXECUTIONS },
+  { id: 12, name: "review-inquiries", sql: INQUIRIES },
+  { id: 13, name: "cap-refusals", sql: CAP_REFUSALS },
+  { id: 14, name: "derivations", sql: DERIVATIONS },
+  { id: 15, name: "executions-retention", sql: EXECUTIONS_RETENTION },
+  { id: 16, name: "executions-rejected", sql: EXECUTIONS_REJECTED },
+];

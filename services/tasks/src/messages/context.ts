@@ -1,0 +1,40 @@
+import type { CapAction } from "@depute/core";
+import type { WriteTx } from "@depute/store";
+import type { WakeUps } from "../core/engine/wake-ups.ts";
+import type { TasksContext } from "../core/handlers/context.ts";
+import type { Participants } from "./participants.ts";
+
+/** What CAP is set to. */
+export interface CapSettings {
+  /** Whether an overseer's plain message to the delegator approves. */
+  readonly plainApproval: boolean;
+  /** How long a task may take that nothing else bounds, milliseconds. */
+  readonly taskTimeoutMs: number;
+  /** What becomes of a task whose holder reports this code. */
+  readonly actionOf: (errorCode: number) => CapAction;
+}
+
+/** What CAP's handlers work with. */
+export interface CapContext {
+  readonly tasks: TasksContext;
+  readonly participants: Participants;
+  readonly settings: CapSettings;
+  readonly inboxWakeUps: WakeUps;
+  readonly told: Told;
+}
+
+/** The tasks of which a transaction tells by itself: nobody has to be told of them again. */
+export class Told {
+  readonly #tasks = new WeakMap<WriteTx, Set<string>>();
+
+  /** @param taskId the engine's */
+  add(tx: WriteTx, taskId: string): void {
+    const tasks = this.#tasks.get(tx) ?? new Set();
+    tasks.add(taskId);
+    this.#tasks.set(tx, tasks);
+  }
+
+  has(tx: WriteTx, taskId: string): boolean {
+    return this.#tasks.get(tx)?.has(taskId) === true;
+  }
+}

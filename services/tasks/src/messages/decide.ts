@@ -1,0 +1,122 @@
+import { Verdict } from "@depute/contracts/cap/v1/message_pb";
+import { MessageEffect } from "@depute/contracts/depute/tasks/v1/message_service_pb";
+import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
+import { newId } from "@depute/core";
+import { LOCAL_PRINCIPAL, ownOptions } from "@depute/service";
+import type { WriteTx } from "@depute/store";
+import type { Engine } from "../core/engine/engine.ts";
+import { taskNotFound } from "../core/rules/visibility.ts";
+import type { Decision } from "../reviews/index.ts";
+import type { CapContext } from "./context.ts";
+import { post } from "./post.ts";
+import type { StoredMessage } from "./rows.ts";
+import { wordsOf } from "./rules/message.ts";
+import { ORCHESTRATOR } from "./rules/participant.ts";
+import type { Intent, TaskFacts } from "./rules/permit.ts";
+import type { Sending } from "./send.ts";
+import { readKnown } from "./task-rows.ts";
+
+type Deciding = Extract<Intent, { does: "decide" }>;
+
+const VERDICTS: Partial<Record<Verdict, ReviewVerdict>> = {
+  [Verdict.APPROVED]: ReviewVerdict.APPROVED,
+  [Verdict.CHANGES_REQUESTED]: ReviewVerdict.CHANGES_REQUESTED,
+  [Verdict.REJECTED]: ReviewVerdict.REJECTED,
+};
+
+const EFFECTS: Partial<Record<Verdict, MessageEffect>> = {
+  [Verdict.APPROVED]: MessageEffect.APPROVED,
+  [Verdict.CHANGES_REQUESTED]: MessageEffect.CHANGES_REQUESTED,
+  [Verdict.REJECTED]: MessageEffect.REJECTED,
+};
+
+function decisionOf({ verdict, comment }: Deciding): Decision {
+  return { verdict: VERDICTS[verdict] ?? ReviewVerdict.UNSPECIFIED, comment };
+}
+
+/** Has the queue of reviews decide first, and then the message sent: by any other door it would be the same decision. */
+export async function decideFirst<T>(
+  { tasks }: CapContext,
+  { sender, identity, context }: Sending,
+  intent: Deciding,
+  send: () => Promise<T>,
+): Promise<T> {
+  const { oversight, clock } = tasks;
+  const { taskId, overseer } = await reviewedTask(tasks.engine, intent.reviewed);
+  // The overseer was found to be the caller's by its id; its key may have been replaced since the task was created.
+  const reviewer = sender.id === ORCHESTRATOR && !identity.local ? sender.principal : overseer;
+  return oversight.decide(taskId, decisionOf(intent), reviewer, ownOptions(context, clock), send);
+}
+
+/** Puts a question to the queue of reviews first, and then the message sent. */
+export async function inquireFirst<T>(
+  { tasks }: CapContext,
+  { kind, context }: Sending,
+  { reviewed }: Extract<Intent, { does: "inquire" }>,
+  send: (inquiry: number) => Promise<T>,
+): Promise<T> {
+  const { taskId, overseer } = await reviewedTask(tasks.engine, reviewed);
+  const question = { requestId: newId(), text: wordsOf(kind).text, reviewer: overseer };
+  return tasks.oversight.inquire(taskId, question, ownOptions(context, tasks.clock), send);
+}
+
+async function reviewedTask({ store }: Engine, { taskId: capTaskId }: TaskFacts) {
+  const reviewed = await store.read((tx) => readKnown(tx, capTaskId));
+  if (reviewed === undefined) throw taskNotFound(capTaskId);
+  return { taskId: reviewed.cap.taskId, overseer: reviewed.record.overseerPrincipal || LOCAL_PRINCIPAL };
+}
+
+/** Keeps the number of a question, so that it is not put to the author again. */
+export async function noteInquiry(
+  tx: WriteTx,
+  { tasks: { oversight } }: CapContext,
+  { taskId: capTaskId }: TaskFacts,
+  number: number,
+): Promise<void> {
+  const reviewed = await readKnown(tx, capTaskId);
+  if (reviewed !== undefined) await oversight.noteInquiry(tx, reviewed.cap.taskId, number);
+}
+
+/** What the author says to its overseer while its result is reviewed answers what was asked. */
+export async function noteAnswer(
+  tx: WriteTx,
+  { tasks: { oversight } }: CapContext,
+  { kind, sender }: Sending,
+  { taskId: capTaskId }: TaskFacts,
+): Promise<void> {
+  const reviewed = await readKnown(tx, capTaskId);
+  if (reviewed === undefined) return;
+  await oversight.noteAnswer(
+    tx,
+    reviewed.cap.taskId,
+    wordsOf(kind).text,
+    sender.principal.slice(0, MAX_PRINCIPAL),
+  );
+}
+
+/** Characters of a principal that the queue keeps. */
+const MAX_PRINCIPAL = 128;
+
+/** Delivers a decision, and applies it to the task whose result was held. */
+export async function decide(
+  tx: WriteTx,
+  cap: CapContext,
+  { message, kind }: Sending,
+  intent: Deciding,
+): Promise<StoredMessage> {
+  const { engine, oversight } = cap.tasks;
+  const { taskId: capTaskId, agentId } = intent.reviewed;
+  const reviewed = await readKnown(tx, capTaskId);
+  if (reviewed === undefined) throw taskNotFound(capTaskId);
+  const isPlain = kind.case === "message";
+  const stored = await post(tx, engine, {
+    message,
+    effect: EFFECTS[intent.verdict] ?? MessageEffect.SAID,
+    // Whose result it is learns of it, whomever the decision is addressed to.
+    to: isPlain ? [kind.value.recipientId] : [kind.value.recipientId, agentId],
+  });
+  await engine.changeWithin(tx, reviewed.cap.taskId, (before, nowMs) =>
+    oversight.step(tx, before, decisionOf(intent), nowMs, true),
+  );
+  return stored;
+}

@@ -1,0 +1,184 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext } from "@connectrpc/connect";
+import type { DelegationNotice } from "@depute/contracts/cap/v1/message_pb";
+import { PolicyDecision, PolicyDecisionSchema } from "@depute/contracts/depute/registry/v1/policy_service_pb";
+import { MessageEffect } from "@depute/contracts/depute/tasks/v1/message_service_pb";
+import {
+  IdConflictPolicy,
+  IdReusePolicy,
+  type TaskDraft,
+  TaskDraftSchema,
+} from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { DeputeError, ErrorReason, newId } from "@depute/core";
+import { ownOptions } from "@depute/service";
+import type { WriteTx } from "@depute/store";
+import { admit, resolveTarget } from "../core/creation/admission.ts";
+import { type Admitted, createTaskWithin } from "../core/creation/create-task.ts";
+import { workOf } from "../core/creation/delegation-policy.ts";
+import { draftDigest } from "../core/engine/digest.ts";
+import type { Viewer } from "../core/rules/visibility.ts";
+import { readTask } from "../core/store/task-rows.ts";
+import { handIn } from "./complete.ts";
+import { contentValue } from "./content.ts";
+import type { CapContext } from "./context.ts";
+import { participantNotFound } from "./participants.ts";
+import { post } from "./post.ts";
+import { insertParty, type StoredMessage } from "./rows.ts";
+import { ATTACHMENTS, wordsOf } from "./rules/message.ts";
+import { type Intent, notAllowed, ruleNotMet } from "./rules/permit.ts";
+import { depthOf, parentIdOf, rootIdOf } from "./rules/task-id.ts";
+import type { Sending } from "./send.ts";
+import { insertCapTask, readKnown } from "./task-rows.ts";
+import { SILENCE_MS } from "./worker.ts";
+
+/** Attempts of a task that was delegated by a message. */
+const MAX_ATTEMPTS = 3;
+
+/** What is found out about a delegation before its transaction. */
+export interface PreparedDelegation {
+  readonly draft: TaskDraft;
+  readonly admitted: Admitted;
+  /** The principal whose task it is. */
+  readonly delegator: string;
+}
+
+/**
+ * Asks whether the delegator's manifest allows the delegation, and what the engine has to know of the delegate. The summary
+ * is the justification that the rule asks for. (CAP "Delegation")
+ *
+ * @param delegator the principal of the notice's sender
+ * @throws DeputeError MESSAGE_NOT_ALLOWED, MESSAGE_RULE_NOT_MET, AGENT_NOT_FOUND, DEPENDENCY_UNAVAILABLE
+ */
+export async function prepareDelegation(
+  { tasks, settings }: CapContext,
+  notice: DelegationNotice,
+  delegator: string,
+  context: HandlerContext,
+): Promise<PreparedDelegation> {
+  const { dependencies, clock } = tasks;
+  const options = ownOptions(context, clock);
+  const { senderId, recipientId, contextSummary } = notice;
+  const justification = Array.from(contextSummary).slice(0, MAX_JUSTIFICATION).join("");
+  const draft = draftOf(notice, settings.taskTimeoutMs);
+  const work = { depth: depthOf(notice.taskId), attachmentTypes: typesOf(notice) };
+  const { decision } = await dependencies.policy.checkDelegation(
+    { fromAgentId: senderId, toAgentId: recipientId, justification, task: workOf(draft, "", work) },
+    options,
+  );
+  requirePolicy(decision, notice);
+  const target = await resolveTarget(dependencies, draft, delegator, options);
+  const admitted = await admit(dependencies, draft, target, delegator, clock.now(), options, work);
+  return { draft, admitted, delegator };
+}
+
+/** Characters that the registry takes as a reason. */
+const MAX_JUSTIFICATION = 4000;
+
+/** Decisions about who may; the others are about the condition. */
+const PERSONS: ReadonlySet<PolicyDecision> = new Set([
+  PolicyDecision.ROLE,
+  PolicyDecision.NO_MANIFEST,
+  PolicyDecision.NOT_ALLOWED,
+]);
+
+function requirePolicy(decision: PolicyDecision, { senderId, recipientId }: DelegationNotice): void {
+  if (decision === PolicyDecision.ALLOWED) return;
+  if (decision === PolicyDecision.UNKNOWN_AGENT) throw participantNotFound(recipientId);
+  const name = PolicyDecisionSchema.value[decision]?.name ?? "";
+  const word = name.replace("POLICY_DECISION_", "").toLowerCase();
+  const why = `the manifest of ${senderId} does not let it delegate this to ${recipientId}: ${word}`;
+  throw PERSONS.has(decision) ? notAllowed(word, why) : ruleNotMet(word, why);
+}
+
+/** The types of a notice's attachments, as predicates of rules know them. */
+function typesOf({ attachments }: DelegationNotice): string[] {
+  const types = (attachments?.values ?? []).map(({ kind }) =>
+    kind.case === undefined ? "" : ATTACHMENTS[kind.case],
+  );
+  return [...new Set(types)].filter((type) => type !== "");
+}
+
+function draftOf(
+  { taskId, recipientId, contextSummary, attachments }: DelegationNotice,
+  totalMs: number,
+): TaskDraft {
+  return create(TaskDraftSchema, {
+    externalId: taskId,
+    agentId: recipientId,
+    description: contextSummary,
+    input: contentValue(contextSummary, attachments?.values ?? []),
+    retry: { maxAttempts: MAX_ATTEMPTS },
+    // A part has no more time than what it is a part of: the engine sees to that.
+    limits: { heartbeat: durationFromMs(SILENCE_MS), total: durationFromMs(totalMs) },
+  });
+}
+
+/**
+ * Makes the task of a notice, a part of the one that the sender holds, and delivers the notice with it. One that goes to
+ * the sender's own overseer hands in the result: the task above is under review, and this is its review.
+ */
+export async function delegate(
+  tx: WriteTx,
+  cap: CapContext,
+  { message, kind, sender }: Sending,
+  { notice, submits }: Extract<Intent, { does: "delegate" }>,
+  prepared: PreparedDelegation,
+): Promise<StoredMessage> {
+  const { taskId: capTaskId, recipientId } = notice;
+  if ((await readKnown(tx, capTaskId)) !== undefined) throw taken(capTaskId);
+  const effect = submits ? MessageEffect.SUBMITTED : MessageEffect.DELEGATED;
+  const stored = await post(tx, cap.tasks.engine, { message, effect });
+  const taskId = await createPart(tx, cap, prepared);
+  const parentId = parentIdOf(capTaskId);
+  await insertCapTask(tx, {
+    capTaskId,
+    rootId: rootIdOf(capTaskId),
+    taskId,
+    delegatorId: sender.id,
+    agentId: recipientId,
+    reviewsId: submits ? parentId : "",
+    noticeId: stored.messageId,
+    createMs: stored.receiveMs,
+  });
+  if (submits) await handIn(tx, cap, parentId, sender.id, wordsOf(kind));
+  return stored;
+}
+
+/** CAP's rules have found that who hands over holds the parent, by its id: its key may have been replaced since. */
+const HOLDER: Viewer = { mayActFor: () => true };
+
+/**
+ * Makes a task in the engine, under the one that CAP's id names as its parent.
+ *
+ * @returns the engine's id
+ */
+export async function createPart(
+  tx: WriteTx,
+  cap: CapContext,
+  { draft, admitted, delegator }: PreparedDelegation,
+): Promise<string> {
+  const { engine, treeLimits, contextMemory } = cap.tasks;
+  const capTaskId = draft.externalId;
+  const parent = await readKnown(tx, parentIdOf(capTaskId));
+  const placed = create(TaskDraftSchema, { ...draft, parentTaskId: parent?.cap.taskId ?? "" });
+  const request = {
+    delegator,
+    requestId: `cap/${newId()}`,
+    draft: placed,
+    digest: draftDigest(placed),
+    policies: { reusePolicy: IdReusePolicy.REJECT, conflictPolicy: IdConflictPolicy.REJECT },
+  };
+  const rights = { caller: HOLDER, treeLimits, contextMemory };
+  const { taskId } = await createTaskWithin(tx, engine, request, admitted, rights);
+  const record = await readTask(tx, taskId);
+  const overseerId = record?.task.overseerId ?? "";
+  if (overseerId !== "") await insertParty(tx, rootIdOf(capTaskId), overseerId);
+  return taskId;
+}
+
+function taken(capTaskId: string): DeputeError {
+  return new DeputeError(ErrorReason.TASK_ID_TAKEN, "there is a task with this id", {
+    metadata: { external_id: capTaskId },
+  });
+}

@@ -1,0 +1,44 @@
+import type { CapMessage } from "@depute/contracts/cap/v1/message_pb";
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import type { ReadTx } from "@depute/store";
+import { openChildren } from "../core/store/tree-rows.ts";
+import type { CapContext } from "./context.ts";
+import { isParty, readLineage } from "./rows.ts";
+import { kindOf } from "./rules/message.ts";
+import { isRole } from "./rules/participant.ts";
+import type { Facts } from "./rules/permit.ts";
+import { parentIdOf, rootIdOf } from "./rules/task-id.ts";
+import { factsOf, holdersFrom, type Known, readKnown } from "./task-rows.ts";
+
+/** Reads what the rules ask about a message. */
+export async function readFacts(
+  tx: ReadTx,
+  message: CapMessage,
+  { settings, tasks: { oversight } }: CapContext,
+): Promise<Facts> {
+  const kind = kindOf(message);
+  const { taskId, senderId } = kind.value;
+  const rootId = rootIdOf(taskId);
+  const task = await readKnown(tx, taskId);
+  const parentId = kind.case === "delegationNotice" ? parentIdOf(taskId) : "";
+  const parent = parentId === "" ? undefined : await readKnown(tx, parentId);
+  const subject = await subjectOf(tx, task);
+  const isHeld = subject?.record.task.status === TaskStatus.IN_REVIEW;
+  return {
+    task: task && factsOf(task),
+    hasOpenParts: task !== undefined && (await openChildren(tx, task.cap.taskId)).length > 0,
+    parent: parent && factsOf(parent),
+    holdersAbove: parentId === "" ? [] : await holdersFrom(tx, parentId),
+    subject: subject && factsOf(subject),
+    isEscalated: isHeld && (await oversight.isEscalated(tx, subject.cap.taskId)),
+    hasLineage: (await readLineage(tx, rootId)) !== undefined,
+    isKnown: isRole(senderId) || (await isParty(tx, rootId, senderId)),
+    plainApproval: settings.plainApproval,
+  };
+}
+
+/** The task whose result a task is about: the one whose review it is, or itself. */
+async function subjectOf(tx: ReadTx, task: Known | undefined): Promise<Known | undefined> {
+  if (task === undefined || task.cap.reviewsId === "") return task;
+  return readKnown(tx, task.cap.reviewsId);
+}

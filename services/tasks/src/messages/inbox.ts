@@ -1,0 +1,198 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  type AcknowledgeMessagesRequest,
+  type InboxMessage,
+  InboxMessageSchema,
+  type ListConversationRequest,
+  type ListInboxRequest,
+  type WatchInboxRequest,
+} from "@depute/contracts/depute/tasks/v1/message_service_pb";
+import { DeputeError, ErrorReason, invalid, pageSize, toTimestamp } from "@depute/core";
+import { follow, linkSignals } from "@depute/service";
+import type { ReadTx } from "@depute/store";
+import { taskNotFound } from "../core/rules/visibility.ts";
+import type { CapContext } from "./context.ts";
+import { readPage } from "./pages.ts";
+import {
+  acknowledge,
+  conversation,
+  type Delivery,
+  isParty,
+  readInbox,
+  readMailbox,
+  readMessage,
+  waitingMessages,
+} from "./rows.ts";
+import { rootIdOf } from "./rules/task-id.ts";
+import { readCapTask } from "./task-rows.ts";
+import { SILENCE_MS, signOfLife, takeByNotice } from "./worker.ts";
+
+/** Messages that a watcher holds in memory at once. */
+const WATCH_BATCH = 8;
+
+/** Messages that one transaction acknowledges. */
+const ACKNOWLEDGE_BATCH = 200;
+
+/** A page of an inbox. */
+export async function listInbox(cap: CapContext, request: ListInboxRequest, context: HandlerContext) {
+  const { agentId, unacknowledgedOnly } = request;
+  await requireOwn(cap, agentId, context);
+  await signOfLife(cap, agentId);
+  const after = Number(request.afterSequence);
+  return cap.tasks.engine.store.read(async (tx) => {
+    const { lastSequence, firstSequence } = await readMailbox(tx, agentId);
+    requireKept(agentId, after, firstSequence);
+    const { items, more } = await readPage(pageSize(request.pageSize), after, (from, limit) =>
+      readInbox(tx, agentId, from, limit, unacknowledgedOnly),
+    );
+    return {
+      messages: await toInboxMessages(tx, items),
+      nextAfterSequence: BigInt(more ? (items.at(-1)?.position ?? after) : 0),
+      lastSequence: BigInt(lastSequence),
+    };
+  });
+}
+
+/** Notes that messages were read. Whoever acknowledges the notice of a task accepts the task. */
+export async function acknowledgeMessages(
+  cap: CapContext,
+  { agentId, upToSequence, sequences }: AcknowledgeMessagesRequest,
+  context: HandlerContext,
+) {
+  await requireOwn(cap, agentId, context);
+  await signOfLife(cap, agentId);
+  const { engine } = cap.tasks;
+  const upTo = Number(upToSequence);
+  const asked = [...new Set(sequences.map(Number))];
+  const { lastSequence } = await engine.store.read((tx) => readMailbox(tx, agentId));
+  if (Math.max(upTo, ...asked) > lastSequence) {
+    throw invalid("up_to_sequence", `is beyond the newest message, which is ${lastSequence}`);
+  }
+  for (let more = true; more; ) {
+    more = await engine.store.write(async (tx) => {
+      const waiting = upTo === 0 ? [] : await waitingMessages(tx, agentId, upTo, ACKNOWLEDGE_BATCH);
+      const batch = [...waiting.map(({ sequence }) => sequence), ...asked.splice(0, ACKNOWLEDGE_BATCH)];
+      for (const sequence of batch) {
+        const messageId = await acknowledge(tx, agentId, sequence);
+        const stored = messageId === undefined ? undefined : await readMessage(tx, messageId);
+        if (stored?.message?.kind.case === "delegationNotice")
+          await takeByNotice(tx, cap, agentId, stored.taskId);
+      }
+      return waiting.length === ACKNOWLEDGE_BATCH || asked.length > 0;
+    });
+  }
+  const { waiting } = await engine.store.read((tx) => readMailbox(tx, agentId));
+  return { unacknowledged: BigInt(waiting) };
+}
+
+/** An inbox after a cursor, then what comes. */
+export async function* watchInbox(
+  cap: CapContext,
+  { agentId, afterSequence }: WatchInboxRequest,
+  context: HandlerContext,
+): AsyncGenerator<{ message: InboxMessage }, void, undefined> {
+  await requireOwn(cap, agentId, context);
+  const { engine, timers, pollMs, stopping } = cap.tasks;
+  const after = Number(afterSequence);
+  const { lastSequence, firstSequence } = await engine.store.read((tx) => readMailbox(tx, agentId));
+  requireKept(agentId, after, firstSequence);
+  if (after > lastSequence)
+    throw invalid("after_sequence", `is beyond the newest message, which is ${lastSequence}`);
+  const link = linkSignals(context.signal, stopping);
+  const stopBeating = beat(cap, agentId);
+  try {
+    const log = follow({
+      read: (from: number, limit) => engine.store.read((tx) => readInbox(tx, agentId, from, limit)),
+      position: ({ position }) => position,
+      after,
+      wake: (listener) => cap.inboxWakeUps.on(agentId, listener),
+      pollMs,
+      timers,
+      signal: link.signal,
+      batch: WATCH_BATCH,
+    });
+    for await (const delivery of log) {
+      const [message] = await engine.store.read((tx) => toInboxMessages(tx, [delivery]));
+      if (message !== undefined) yield { message };
+    }
+  } finally {
+    stopBeating();
+    link.release();
+  }
+}
+
+/** Who watches its inbox is there, also while nothing comes. @returns how to stop */
+function beat(cap: CapContext, agentId: string): () => void {
+  let cancel = () => {};
+  const again = () => {
+    // A lease that could not be extended now is extended the next time, long before it is over.
+    signOfLife(cap, agentId).catch(() => {});
+    cancel = cap.tasks.timers.after(SILENCE_MS / 4, again);
+  };
+  again();
+  return () => cancel();
+}
+
+/** What one participant sent and got on a task: the context of an instance of its own. (CAP "Parallelism") */
+export async function listConversation(
+  cap: CapContext,
+  { taskId, agentId, afterNumber, pageSize: size }: ListConversationRequest,
+  context: HandlerContext,
+) {
+  await requireOwn(cap, agentId, context);
+  return cap.tasks.engine.store.read(async (tx) => {
+    if (!(await isParty(tx, rootIdOf(taskId), agentId))) throw taskNotFound(taskId);
+    const after = Number(afterNumber);
+    const { items, more } = await readPage(pageSize(size), after, (from, limit) =>
+      conversation(tx, taskId, agentId, from, limit),
+    );
+    return {
+      messages: items.map(({ stored: { number, messageId, receiveMs, message, origin } }) => ({
+        number: BigInt(number),
+        messageId,
+        receiveTime: toTimestamp(receiveMs),
+        origin,
+        ...(message && { message }),
+      })),
+      nextAfterNumber: BigInt(more ? (items.at(-1)?.position ?? after) : 0),
+    };
+  });
+}
+
+/** @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED */
+async function requireOwn(
+  { participants }: CapContext,
+  agentId: string,
+  context: HandlerContext,
+): Promise<void> {
+  await participants.self(agentId, await participants.identify(context), context);
+}
+
+/** A gap is said, never passed over. */
+function requireKept(agentId: string, after: number, firstSequence: number): void {
+  if (after === 0 || after >= firstSequence - 1) return;
+  throw new DeputeError(ErrorReason.EVENTS_PURGED, "these messages are no longer kept", {
+    metadata: { agent: agentId, first_sequence: String(firstSequence) },
+  });
+}
+
+async function toInboxMessages(tx: ReadTx, deliveries: readonly Delivery[]): Promise<InboxMessage[]> {
+  const messages: InboxMessage[] = [];
+  for (const { position, isAcknowledged, stored } of deliveries) {
+    const { messageId, receiveMs, message, claimed, origin, taskId } = stored;
+    messages.push(
+      create(InboxMessageSchema, {
+        sequence: BigInt(position),
+        messageId,
+        receiveTime: toTimestamp(receiveMs),
+        origin,
+        acknowledged: isAcknowledged,
+        engineTaskId: (await readCapTask(tx, taskId))?.taskId ?? "",
+        ...(message && { message }),
+        ...(claimed !== undefined && { claimedTimestamp: claimed }),
+      }),
+    );
+  }
+  return messages;
+}

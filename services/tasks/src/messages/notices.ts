@@ -1,0 +1,242 @@
+import { create, fromJson, toJson } from "@bufbuild/protobuf";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
+import { type Attachment, AttachmentSchema } from "@depute/contracts/cap/v1/attachment_pb";
+import { type CapMessage, CapMessageSchema, Verdict } from "@depute/contracts/cap/v1/message_pb";
+import { MessageEffect, MessageOrigin } from "@depute/contracts/depute/tasks/v1/message_service_pb";
+import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { type Task, type TaskOutput, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
+import { isObject } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
+import type { ReadTx, WriteTx } from "@depute/store";
+import { decode } from "@depute/wire";
+import type { TaskChange } from "../core/engine/engine.ts";
+import { advance } from "../core/rules/advance.ts";
+import type { TaskRecord } from "../core/rules/record.ts";
+import { suspended } from "../core/rules/retry.ts";
+import { isTerminal, statusName } from "../core/rules/state-machine.ts";
+import { readHeldResult } from "../core/store/work-rows.ts";
+import type { Decision, OversightListener } from "../reviews/index.ts";
+import { settleReview } from "./complete.ts";
+import type { CapContext } from "./context.ts";
+import { INBOX_TOPIC, post } from "./post.ts";
+import { deliver, hasToolResult } from "./rows.ts";
+import { identityOf, toolResultsOf } from "./rules/attachments.ts";
+import { codeOfFailure } from "./rules/error-actions.ts";
+import { ORCHESTRATOR, PLATFORM } from "./rules/participant.ts";
+import { type CapTask, findCapTask, reviewsOf } from "./task-rows.ts";
+import { holds } from "./worker.ts";
+
+/** The events of which somebody may have to be told. */
+const TOLD: ReadonlySet<TaskEvent["payload"]["case"]> = new Set([
+  "requeued",
+  "resumed",
+  "suspensionRequested",
+  "submitted",
+  "completed",
+  "failed",
+  "rejected",
+  "cancelled",
+  "expired",
+  "revoked",
+]);
+
+const VERDICTS: Partial<Record<ReviewVerdict, Verdict>> = {
+  [ReviewVerdict.APPROVED]: Verdict.APPROVED,
+  [ReviewVerdict.CHANGES_REQUESTED]: Verdict.CHANGES_REQUESTED,
+  [ReviewVerdict.REJECTED]: Verdict.REJECTED,
+};
+
+/**
+ * Tells participants what became of their tasks by other ways than a message: a result that its overseer let pass, the end
+ * of a task's time, a decision at the queue, a worker that speaks no CAP.
+ */
+export class Notices implements OversightListener {
+  readonly #cap: CapContext;
+
+  constructor(cap: CapContext) {
+    this.#cap = cap;
+  }
+
+  /** Follows the engine. */
+  async observe(tx: WriteTx, change: TaskChange): Promise<void> {
+    const { before, after, events } = change;
+    const { task } = after;
+    // Every CAP task has an external id: it is its dotted one.
+    if (before === undefined || task.externalId === "") return;
+    if (!events.some(({ payload }) => TOLD.has(payload.case))) return;
+    const cap = await findCapTask(tx, task.id);
+    if (cap === undefined) return;
+    if (task.status === TaskStatus.PENDING) return this.#deliverAgain(tx, cap);
+    if (task.suspensionRequest !== undefined && holds(after, cap.agentId)) return this.#suspend(tx, cap);
+    if (this.#cap.told.has(tx, task.id)) return;
+    if (task.status === TaskStatus.IN_REVIEW) return this.#tellOverseer(tx, cap, task);
+    if (task.status === TaskStatus.COMPLETED) {
+      return this.#release(tx, cap, events, before.task.status === TaskStatus.IN_REVIEW);
+    }
+    if (isTerminal(task.status)) await this.#tellEnd(tx, cap, task);
+  }
+
+  /** Settles the reviews that were asked for by messages, and tells of a decision that came by another door. */
+  async deciding(tx: WriteTx, record: TaskRecord, decision: Decision, isOwn: boolean): Promise<void> {
+    const cap = await this.#find(tx, record.task);
+    if (cap === undefined) return;
+    const verdict = VERDICTS[decision.verdict];
+    const text = decision.comment || (verdict === undefined ? "" : "decided");
+    for (const review of await reviewsOf(tx, cap.capTaskId)) {
+      await settleReview(tx, this.#cap, review, { text, attachments: [] });
+    }
+    if (isOwn || verdict === undefined) return;
+    const { overseerId: senderId } = record.task;
+    await this.#post(tx, MessageEffect.SAID, {
+      case: "oversightDecision",
+      value: {
+        taskId: cap.capTaskId,
+        senderId,
+        recipientId: cap.agentId,
+        decision: verdict,
+        comment: decision.comment,
+      },
+    });
+  }
+
+  async inquired(tx: WriteTx, { task }: TaskRecord, inquiry: string): Promise<void> {
+    const cap = await this.#find(tx, task);
+    if (cap === undefined) return;
+    const value = { taskId: cap.capTaskId, senderId: task.overseerId, recipientId: cap.agentId, inquiry };
+    await this.#post(tx, MessageEffect.INQUIRED, { case: "oversightInquiry", value });
+  }
+
+  async escalating(tx: WriteTx, { task }: TaskRecord): Promise<void> {
+    const cap = await this.#find(tx, task);
+    if (cap === undefined) return;
+    const text = `${task.overseerId} has not decided on the result of ${cap.agentId}; others may by now`;
+    await this.#tellError(tx, cap.capTaskId, ORCHESTRATOR, 408, text, [ORCHESTRATOR]);
+  }
+
+  async #find(tx: WriteTx, { id, externalId }: Task): Promise<CapTask | undefined> {
+    return externalId === "" ? undefined : findCapTask(tx, id);
+  }
+
+  /** A task that waits again is in its agent's inbox again. */
+  async #deliverAgain(tx: WriteTx, { agentId, noticeId }: CapTask): Promise<void> {
+    await deliver(tx, agentId, noticeId);
+    tx.afterCommit(() => this.#cap.tasks.engine.wake(INBOX_TOPIC, agentId));
+  }
+
+  /** An inbox lets go of its task as soon as that is asked of it, and says so: there is nothing to save. */
+  async #suspend(tx: WriteTx, { taskId, capTaskId, agentId }: CapTask): Promise<void> {
+    const { engine } = this.#cap.tasks;
+    await engine.changeWithin(tx, taskId, (record, nowMs) => {
+      const payload = suspended(record.task, record.task.suspensionRequest ?? "", false);
+      return advance(record, { payload, by: "worker", settles: "suspend" }, nowMs);
+    });
+    await this.#tellError(
+      tx,
+      capTaskId,
+      agentId,
+      409,
+      "the task is suspended; it comes again when it goes on",
+      [agentId],
+    );
+  }
+
+  /** A result that a worker handed in is in the overseer's inbox. */
+  async #tellOverseer(tx: WriteTx, cap: CapTask, { id, overseerId }: Task): Promise<void> {
+    const held = await readHeldResult(tx, id);
+    const message = await resultOf(tx, cap, held?.output);
+    await this.#postMessage(tx, MessageEffect.SUBMITTED, message, MessageOrigin.PLATFORM, [overseerId]);
+  }
+
+  async #release(tx: WriteTx, cap: CapTask, events: readonly TaskEvent[], wasHeld: boolean): Promise<void> {
+    const last = events.at(-1)?.payload;
+    const message = await resultOf(tx, cap, last?.case === "completed" ? last.value.output : undefined);
+    const origin = wasHeld ? MessageOrigin.RELEASED : MessageOrigin.PLATFORM;
+    await this.#postMessage(tx, MessageEffect.COMPLETED, message, origin, [cap.delegatorId]);
+  }
+
+  async #tellEnd(tx: WriteTx, cap: CapTask, { status, failure }: Task): Promise<void> {
+    const { capTaskId, agentId, delegatorId } = cap;
+    const word = failure?.reason ?? "";
+    const text = `the task is ${statusName(status)}: ${failure?.message || word.toLowerCase()}`;
+    if (status === TaskStatus.CANCELLED) {
+      return this.#tellError(tx, capTaskId, agentId, codeOfFailure("CANCELLED"), text, [agentId]);
+    }
+    const code = status === TaskStatus.REVOKED ? 403 : codeOfFailure(word);
+    await this.#tellError(tx, capTaskId, delegatorId, code, text, [delegatorId, agentId, ORCHESTRATOR]);
+  }
+
+  #tellError(
+    tx: WriteTx,
+    taskId: string,
+    recipientId: string,
+    errorCode: number,
+    errorMessage: string,
+    to: readonly string[],
+  ): Promise<void> {
+    const effect = to.includes(ORCHESTRATOR) ? MessageEffect.ESCALATED : MessageEffect.SAID;
+    const value = { taskId, senderId: PLATFORM, recipientId, errorCode, errorMessage };
+    return this.#post(tx, effect, { case: "errorResponse", value }, to);
+  }
+
+  #post(
+    tx: WriteTx,
+    effect: MessageEffect,
+    kind: NonNullable<Parameters<typeof create<typeof CapMessageSchema>>[1]>["kind"],
+    to?: readonly string[],
+  ): Promise<void> {
+    const message = create(CapMessageSchema, { ...(kind && { kind }) });
+    return this.#postMessage(tx, effect, message, MessageOrigin.PLATFORM, to);
+  }
+
+  async #postMessage(
+    tx: WriteTx,
+    effect: MessageEffect,
+    message: CapMessage,
+    origin: MessageOrigin,
+    to?: readonly string[],
+  ): Promise<void> {
+    await post(tx, this.#cap.tasks.engine, { message, effect, origin, ...(to && { to }) });
+  }
+}
+
+/**
+ * A result as its author would say it to who waits for it: in its own words, or as what a worker gave. What a worker gave as
+ * results of tools nobody checked, so those count only where they were seen before.
+ */
+async function resultOf(
+  tx: ReadTx,
+  { capTaskId: taskId, rootId, agentId, delegatorId }: CapTask,
+  output: TaskOutput | undefined,
+): Promise<CapMessage> {
+  const common = { taskId, senderId: agentId, recipientId: delegatorId };
+  let said = saidIn(output?.full);
+  for (const result of toolResultsOf(said ?? { attachments: [] })) {
+    if (!(await hasToolResult(tx, rootId, sha256Hex(identityOf(result))))) said = undefined;
+  }
+  const value =
+    said === undefined
+      ? {
+          ...common,
+          content: output?.minimal ?? "",
+          attachments: { values: [asObject(output?.full)] },
+        }
+      : { ...common, content: said.content, attachments: { values: said.attachments } };
+  return create(CapMessageSchema, { kind: { case: "message", value } });
+}
+
+function saidIn(full: Value | undefined): { content: string; attachments: Attachment[] } | undefined {
+  const document = full === undefined ? undefined : toJson(ValueSchema, full);
+  if (!isObject(document)) return undefined;
+  const { content, attachments, ...rest } = document;
+  if (typeof content !== "string" || !Array.isArray(attachments) || Object.keys(rest).length > 0)
+    return undefined;
+  const decoded = attachments.map((attachment) => decode(AttachmentSchema, attachment));
+  const messages = decoded.flatMap((one) => (one.ok ? [one.message] : []));
+  return messages.length === decoded.length ? { content, attachments: messages } : undefined;
+}
+
+function asObject(full: Value | undefined): Attachment {
+  const object = full ?? fromJson(ValueSchema, null);
+  return create(AttachmentSchema, { kind: { case: "pythonObject", value: { object } } });
+}

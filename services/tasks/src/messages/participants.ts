@@ -1,0 +1,101 @@
+import type { CallOptions, HandlerContext } from "@connectrpc/connect";
+import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { type Clock, DeputeError, ErrorReason } from "@depute/core";
+import { type Authority, fromConnectError, type Identity, mayActFor, ownOptions } from "@depute/service";
+import type { Dependencies } from "../core/dependencies.ts";
+import { DELEGATE_RIGHT } from "../core/handlers/create.ts";
+import { isRole, ORCHESTRATOR, type Participant, PLATFORM, USER } from "./rules/participant.ts";
+
+export interface ParticipantsOptions {
+  readonly authority: Authority;
+  readonly agents: Dependencies["agents"];
+  readonly clock: Clock;
+  /** Principals that act as `user`. */
+  readonly users: readonly string[];
+  /** Principals that act as `orchestrator`. */
+  readonly orchestrators: readonly string[];
+}
+
+/** Knows who takes part, and who may speak for whom. */
+export class Participants {
+  readonly #options: ParticipantsOptions;
+
+  constructor(options: ParticipantsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Who calls. A token is held to the right to delegate, where that is what the call does.
+   *
+   * @throws DeputeError UNAUTHENTICATED, TOKEN_DENIED, DEPENDENCY_UNAVAILABLE
+   */
+  identify(context: HandlerContext, delegateTo?: string): Promise<Identity> {
+    const { authority } = this.#options;
+    if (delegateTo === undefined) return authority.identify(context);
+    return authority.authorise(context, { ...DELEGATE_RIGHT, resource: `${delegateTo}/-` });
+  }
+
+  /**
+   * The participant that the caller speaks for. (Depute's choice: CAP has no authentication, so the sender is the
+   * registered agent's principal, and a role is who the settings name.)
+   *
+   * @throws DeputeError AGENT_NOT_FOUND, CALLER_NOT_ALLOWED, DEPENDENCY_UNAVAILABLE
+   */
+  async self(id: string, identity: Identity, context: HandlerContext): Promise<Participant> {
+    if (isRole(id)) {
+      if (identity.local || this.#mayBe(id, identity)) {
+        return { id, principal: identity.principal, manifest: undefined };
+      }
+      throw notTheirs(id);
+    }
+    const found = await this.#agent(id, identity.principal, ownOptions(context, this.#options.clock));
+    if (found === undefined) throw participantNotFound(id);
+    if (!mayActFor(identity, found.principal)) throw notTheirs(id);
+    return { ...found, principal: found.principal === "" ? identity.principal : found.principal };
+  }
+
+  /**
+   * Somebody else who takes part, by the sight of who asks; by that of the platform with an empty viewer.
+   *
+   * @returns undefined for one that is not there, or hidden
+   */
+  async find(id: string, viewer: string, context: HandlerContext): Promise<Participant | undefined> {
+    if (isRole(id)) return { id, principal: "", manifest: undefined };
+    return this.#agent(id, viewer, ownOptions(context, this.#options.clock));
+  }
+
+  /** The principals that act as a role. */
+  principalsOf(role: string): readonly string[] {
+    if (role === USER) return this.#options.users;
+    return role === ORCHESTRATOR ? this.#options.orchestrators : [];
+  }
+
+  #mayBe(role: string, identity: Identity): boolean {
+    return this.principalsOf(role).some((principal) => mayActFor(identity, principal));
+  }
+
+  async #agent(id: string, viewer: string, options: CallOptions): Promise<Participant | undefined> {
+    if (id === PLATFORM) return undefined;
+    try {
+      const { agent } = await this.#options.agents.getAgent({ id, viewer }, options);
+      if (agent === undefined || agent.status === AgentStatus.REMOVED) return undefined;
+      return { id: agent.id, principal: agent.principal, manifest: agent.manifest };
+    } catch (thrown) {
+      const refusal = fromConnectError(thrown);
+      const isUnknown =
+        refusal.reason === ErrorReason.AGENT_NOT_FOUND || refusal.reason === ErrorReason.INVALID_REQUEST;
+      if (isUnknown) return undefined;
+      throw refusal;
+    }
+  }
+}
+
+export function participantNotFound(id: string): DeputeError {
+  return new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such participant", { metadata: { agent: id } });
+}
+
+function notTheirs(id: string): DeputeError {
+  return new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, `the caller does not speak for ${id}`, {
+    metadata: { agent: id },
+  });
+}

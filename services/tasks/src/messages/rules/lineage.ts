@@ -1,0 +1,119 @@
+import {
+  type LineageMessage,
+  type LineageTask,
+  MessageEffect,
+  MessageEffectSchema,
+  MessageOrigin,
+} from "@depute/contracts/depute/tasks/v1/message_service_pb";
+import { formatTime, fromTimestamp } from "@depute/core";
+import { statusName } from "../../core/rules/state-machine.ts";
+
+/** A lineage for people to read: one line a task or message, indented by its place in the tree. */
+export function lineageText(root: LineageTask): string {
+  return `${linesOf(root, "").join("\n")}\n`;
+}
+
+function linesOf(task: LineageTask, indent: string): string[] {
+  const below = `${indent}  `;
+  return [
+    `${indent}${headOf(task)}`,
+    ...task.messages.map((message) => `${below}${lineOf(message)}`),
+    ...task.tasks.flatMap((child) => linesOf(child, below)),
+  ];
+}
+
+function headOf({
+  taskId,
+  engineTaskId,
+  delegatorId,
+  agentId,
+  overseerId,
+  status,
+  reviewedTaskId,
+}: LineageTask) {
+  if (engineTaskId === "") return `${taskId} (no task)`;
+  const notes = [
+    statusName(status),
+    ...(overseerId === "" ? [] : [`overseer ${overseerId}`]),
+    ...(reviewedTaskId === "" ? [] : [`reviews ${reviewedTaskId}`]),
+  ];
+  return `${taskId} ${delegatorId} -> ${agentId} (${notes.join(", ")})`;
+}
+
+function lineOf({
+  receiveTime,
+  type,
+  senderId,
+  recipientId,
+  origin,
+  effect,
+  errorCode,
+  reason,
+  excerpt,
+}: LineageMessage) {
+  const time = receiveTime === undefined ? "" : `${formatTime(fromTimestamp(receiveTime))} `;
+  const code = errorCode === 0 ? "" : ` ${errorCode}`;
+  const by = ORIGINS[origin] ?? "";
+  const why = reason === "" ? "" : `: ${oneLine(reason)}`;
+  const words = excerpt === "" ? "" : ` "${oneLine(excerpt)}"`;
+  return `${time}${type} ${senderId} -> ${recipientId} [${effectName(effect)}${code}${by}]${why}${words}`;
+}
+
+/** What stands beside the effect of a message that its sender did not send there itself. */
+const ORIGINS: Partial<Record<MessageOrigin, string>> = {
+  [MessageOrigin.RELEASED]: ", released",
+  [MessageOrigin.PLATFORM]: ", by the platform",
+};
+
+/** An effect as people read it: `changes_requested`. */
+export function effectName(effect: MessageEffect): string {
+  return (MessageEffectSchema.value[effect]?.name ?? "").replace("MESSAGE_EFFECT_", "").toLowerCase();
+}
+
+/**
+ * A lineage as a Mermaid flowchart: tasks as boxes, hand-overs as arrows, refusals as dotted ones. Nothing of what
+ * anybody wrote is in it, and ids are quoted, so that no text becomes syntax.
+ */
+export function lineageMermaid(root: LineageTask): string {
+  const lines = ["flowchart TD"];
+  const tasks = flatten(root);
+  const names = new Map(tasks.map(({ taskId }, index) => [taskId, `t${index}`]));
+  for (const task of tasks) {
+    const { taskId, agentId, status, engineTaskId } = task;
+    const label = engineTaskId === "" ? [taskId] : [taskId, agentId, statusName(status)];
+    lines.push(`  ${names.get(taskId)}["${label.map(quoted).join("<br/>")}"]`);
+  }
+  for (const task of tasks) {
+    for (const child of task.tasks) {
+      const verb = child.reviewedTaskId === "" ? "delegates" : "hands in";
+      lines.push(
+        `  ${names.get(task.taskId)} -->|"${quoted(child.delegatorId)} ${verb}"| ${names.get(child.taskId)}`,
+      );
+    }
+    task.messages
+      .filter(({ effect }) => effect === MessageEffect.REFUSED)
+      .forEach(({ senderId, type, errorCode }, index) => {
+        const refusal = `${names.get(task.taskId)}r${index}`;
+        lines.push(
+          `  ${names.get(task.taskId)} -.->|"${quoted(senderId)}: ${quoted(type)}"| ${refusal}(("${errorCode}"))`,
+        );
+      });
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+function flatten(task: LineageTask): LineageTask[] {
+  return [task, ...task.tasks.flatMap(flatten)];
+}
+
+/** A text within a Mermaid string. */
+function quoted(text: string): string {
+  return text.replace(/[^A-Za-z0-9_.: -]/g, (char) => `#${char.codePointAt(0)};`);
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: what moves a terminal's cursor is taken out
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g;
+
+function oneLine(text: string): string {
+  return text.replace(CONTROL, " ");
+}

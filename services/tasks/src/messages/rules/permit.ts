@@ -1,0 +1,224 @@
+import type {
+  CapMessage,
+  DelegationNotice,
+  ErrorResponse,
+  Verdict,
+} from "@depute/contracts/cap/v1/message_pb";
+import { Verdict as Verdicts } from "@depute/contracts/cap/v1/message_pb";
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import { isTerminal, statusName } from "../../core/rules/state-machine.ts";
+import { taskNotFound } from "../../core/rules/visibility.ts";
+import { kindOf } from "./message.ts";
+import { baseOf, isRole, ORCHESTRATOR, USER } from "./participant.ts";
+import { MAX_TASK_ID, parentIdOf } from "./task-id.ts";
+
+/** A task as the rules look at it. Ids are participants' and CAP's dotted ones. */
+export interface TaskFacts {
+  readonly taskId: string;
+  readonly delegatorId: string;
+  /** Who holds it, or shall take it. */
+  readonly agentId: string;
+  /** Who has to approve its result; empty for nobody. */
+  readonly overseerId: string;
+  readonly status: TaskStatus;
+  /** The task whose review it is; empty for work of its own. */
+  readonly reviewsId: string;
+}
+
+/** What is known where a message is sent. */
+export interface Facts {
+  /** The task that the message names; undefined when there is none. */
+  readonly task: TaskFacts | undefined;
+  /** Whether parts of that task have not ended. */
+  readonly hasOpenParts: boolean;
+  /** For a delegation_notice, the task that it would be a part of. */
+  readonly parent: TaskFacts | undefined;
+  /** Who holds the tasks above the new one, its parent's holder first. */
+  readonly holdersAbove: readonly string[];
+  /** The task whose result an overseer's message is about: the one that it names, or the one whose review that is. */
+  readonly subject: TaskFacts | undefined;
+  /** Whether the review has waited so long that the orchestrator may decide, too. */
+  readonly isEscalated: boolean;
+  /** Whether there is anything with this id's root. */
+  readonly hasLineage: boolean;
+  /** Whether the sender takes part in it, or was written to. */
+  readonly isKnown: boolean;
+  /** Whether an overseer's plain message to the delegator approves. */
+  readonly plainApproval: boolean;
+}
+
+/** What a message is to do. */
+export type Intent =
+  /** Also: answers the overseer of `answers`, whose result is reviewed. */
+  | { readonly does: "say"; readonly answers?: TaskFacts }
+  /** Also: opens the review of `submits`, its parent. */
+  | { readonly does: "delegate"; readonly notice: DelegationNotice; readonly submits: boolean }
+  | { readonly does: "complete"; readonly task: TaskFacts }
+  | { readonly does: "report"; readonly task: TaskFacts; readonly error: ErrorResponse }
+  | { readonly does: "inquire"; readonly reviewed: TaskFacts }
+  | {
+      readonly does: "decide";
+      readonly reviewed: TaskFacts;
+      readonly verdict: Verdict;
+      readonly comment: string;
+    };
+
+/**
+ * What a message does, by the rules of CAP and Depute's choices where it has none.
+ *
+ * @throws DeputeError TASK_NOT_FOUND, MESSAGE_NOT_ALLOWED, MESSAGE_RULE_NOT_MET, TASK_STATE_CONFLICT, TASK_CYCLE,
+ * INVALID_REQUEST
+ */
+export function permit(message: CapMessage, facts: Facts): Intent {
+  const kind = kindOf(message);
+  const { taskId, senderId, recipientId } = kind.value;
+  if (senderId === recipientId) throw notAllowed("self", "nobody writes to itself");
+  requireKnown(taskId, senderId, facts);
+  switch (kind.case) {
+    case "message":
+      return talk(kind.value, facts);
+    case "delegationNotice":
+      return delegation(kind.value, facts);
+    case "errorResponse": {
+      const { task } = facts;
+      const isHolders = task !== undefined && isOpen(task) && task.agentId === senderId;
+      if (!isHolders || ![task.delegatorId, ORCHESTRATOR].includes(recipientId)) return { does: "say" };
+      return { does: "report", task, error: kind.value };
+    }
+    case "oversightInquiry": {
+      const reviewed = requireReview(taskId, senderId, facts, false);
+      if (recipientId === reviewed.agentId) return { does: "inquire", reviewed };
+      throw notAllowed("recipient", `the result is that of ${reviewed.agentId}`);
+    }
+    case "oversightDecision": {
+      const reviewed = requireReview(taskId, senderId, facts, true);
+      if (![reviewed.agentId, reviewed.delegatorId].includes(recipientId)) {
+        throw notAllowed("recipient", "a decision goes to whose result it is, or to who waits for it");
+      }
+      const { decision: verdict, comment = "" } = kind.value;
+      if (verdict !== Verdicts.APPROVED && comment.trim() === "") {
+        throw invalid("message.comment", "is needed unless it is approved");
+      }
+      return { does: "decide", reviewed, verdict, comment };
+    }
+  }
+}
+
+/** Conversations are opened by people and the orchestrator; who has no part in one does not learn that it is there. */
+function requireKnown(taskId: string, senderId: string, { task, hasLineage, isKnown, parent }: Facts): void {
+  const isRoot = parentIdOf(taskId) === "";
+  if (!hasLineage && isRoot && isRole(senderId)) return;
+  if (!isKnown) throw taskNotFound(taskId);
+  // A conversation before its first task has only the root's id.
+  if (task === undefined && parent === undefined && !isRoot) throw taskNotFound(taskId);
+}
+
+function talk(
+  {
+    senderId,
+    recipientId,
+    content,
+    completesTask,
+  }: Extract<CapMessage["kind"], { case: "message" }>["value"],
+  { task, hasOpenParts, subject, plainApproval }: Facts,
+): Intent {
+  const isToDelegator = subject?.delegatorId === recipientId;
+  if (plainApproval && isToDelegator && isOverseer(subject, senderId) && isHeld(subject)) {
+    return { does: "decide", reviewed: subject, verdict: Verdicts.APPROVED, comment: content };
+  }
+  const isOwn = subject !== undefined && isHeld(subject) && subject.agentId === senderId;
+  const said: Intent =
+    isOwn && isOverseer(subject, recipientId) ? { does: "say", answers: subject } : { does: "say" };
+  const isAnswer =
+    task !== undefined && task.agentId === senderId && task.delegatorId === recipientId && isOpen(task);
+  if (!isAnswer) {
+    if (completesTask !== true) return said;
+    throw notAllowed("holder", "only who holds an open task completes it, by a message to its delegator");
+  }
+  if (task.reviewsId !== "") {
+    if (completesTask !== true) return { does: "say" };
+    throw ruleNotMet("review", "a review is settled by an oversight_decision");
+  }
+  // What an overseen agent says to its delegator is talk, or its questions would be results; and so is what anybody says
+  // whose parts still work, or they would be ended by it.
+  const isResult = completesTask ?? (task.overseerId === "" && !hasOpenParts);
+  return isResult ? { does: "complete", task } : { does: "say" };
+}
+
+function delegation(notice: DelegationNotice, { parent, holdersAbove }: Facts): Intent {
+  const { taskId, senderId, recipientId } = notice;
+  if (senderId === USER)
+    throw notAllowed("role", "the user does not delegate; the orchestrator does it for it");
+  if (isRole(recipientId)) throw notAllowed("role", `no task is delegated to ${recipientId}`);
+  if (taskId.length > MAX_TASK_ID) {
+    throw invalid("message.task_id", `of a delegation has at most ${MAX_TASK_ID} characters`);
+  }
+  const parentId = parentIdOf(taskId);
+  if (parentId === "") {
+    if (senderId === ORCHESTRATOR) return { does: "delegate", notice, submits: false };
+    throw notAllowed("root", "only the orchestrator delegates a task that is a part of no other");
+  }
+  if (parent === undefined) throw taskNotFound(parentId);
+  if (parent.agentId !== senderId) {
+    throw notAllowed("holder", `only who holds ${parentId} delegates parts of it`);
+  }
+  if (!isOpen(parent)) throw wrongState(parent);
+  if (holdersAbove.includes(recipientId)) {
+    throw new DeputeError(
+      ErrorReason.TASK_CYCLE,
+      `${recipientId} holds a task above this one, and waits for it`,
+      {
+        metadata: { task: parentId, agent: recipientId, capability: "" },
+      },
+    );
+  }
+  const submits = parent.reviewsId === "" && isOverseer(parent, recipientId);
+  return { does: "delegate", notice, submits };
+}
+
+function requireReview(
+  taskId: string,
+  senderId: string,
+  { subject, isEscalated }: Facts,
+  decides: boolean,
+): TaskFacts {
+  if (subject === undefined) throw taskNotFound(taskId);
+  const mayDecide = decides && isEscalated && senderId === ORCHESTRATOR;
+  if (!isOverseer(subject, senderId) && !mayDecide) {
+    throw notAllowed("overseer", `only the overseer of ${subject.agentId} may`);
+  }
+  if (!isHeld(subject)) throw wrongState(subject);
+  return subject;
+}
+
+/** Whether its result waits for its overseer. */
+function isHeld({ status }: TaskFacts): boolean {
+  return status === TaskStatus.IN_REVIEW;
+}
+
+function isOverseer({ overseerId }: TaskFacts, id: string): boolean {
+  return overseerId !== "" && baseOf(id) === baseOf(overseerId);
+}
+
+/** Whether its holder can go on with it. */
+function isOpen({ status }: TaskFacts): boolean {
+  return !isTerminal(status) && status !== TaskStatus.IN_REVIEW && status !== TaskStatus.SUSPENDED;
+}
+
+function wrongState({ taskId, status }: TaskFacts): DeputeError {
+  const name = statusName(status);
+  return new DeputeError(ErrorReason.TASK_STATE_CONFLICT, `${taskId} is ${name}`, {
+    metadata: { task: taskId, from: name, to: name },
+  });
+}
+
+/** The refusal of a message that this participant may not send. */
+export function notAllowed(rule: string, why: string): DeputeError {
+  return new DeputeError(ErrorReason.MESSAGE_NOT_ALLOWED, why, { metadata: { rule } });
+}
+
+/** The refusal of a message whose condition is not met. */
+export function ruleNotMet(rule: string, why: string): DeputeError {
+  return new DeputeError(ErrorReason.MESSAGE_RULE_NOT_MET, why, { metadata: { rule } });
+}

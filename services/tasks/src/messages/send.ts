@@ -1,0 +1,215 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import { type CapMessage, CapMessageSchema } from "@depute/contracts/cap/v1/message_pb";
+import {
+  type SendMessageRequest,
+  type SendMessageResponse,
+  SendMessageResponseSchema,
+} from "@depute/contracts/depute/tasks/v1/message_service_pb";
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { capCodeOf, DeputeError, ErrorReason, invalid, toTimestamp } from "@depute/core";
+import { sha256Hex } from "@depute/core/sha256";
+import { fromConnectError, type Identity } from "@depute/service";
+import type { ReadTx } from "@depute/store";
+import { messageDigest } from "../core/engine/digest.ts";
+import type { CapContext } from "./context.ts";
+import { decideFirst, inquireFirst } from "./decide.ts";
+import { readFacts } from "./facts.ts";
+import { type Prepared, perform, prepare } from "./intents.ts";
+import { participantNotFound } from "./participants.ts";
+import { noteRefusal } from "./post.ts";
+import { findSent, hasToolResult, insertSent, isParty, readMessage, type StoredMessage } from "./rows.ts";
+import { checkSize, foreignResult, identityOf, isBound, toolResultsOf } from "./rules/attachments.ts";
+import { type Kind, kindOf, wordsOf } from "./rules/message.ts";
+import type { Participant } from "./rules/participant.ts";
+import { permit } from "./rules/permit.ts";
+import { rootIdOf } from "./rules/task-id.ts";
+import { readKnown } from "./task-rows.ts";
+
+/** A message whose sender is known to be the caller's to speak for. */
+export interface Sending {
+  readonly message: CapMessage;
+  readonly kind: Kind;
+  readonly sender: Participant;
+  readonly recipient: Participant;
+  readonly identity: Identity;
+  readonly context: HandlerContext;
+}
+
+/**
+ * Sends a message: what it means is done, and it is delivered, in one transaction. What has to be asked of other services
+ * is asked before; what the rules say is looked at again within.
+ *
+ * @throws DeputeError every refusal with the metadata `error_code`
+ */
+export async function sendMessage(
+  cap: CapContext,
+  request: SendMessageRequest,
+  context: HandlerContext,
+): Promise<SendMessageResponse> {
+  try {
+    return await send(cap, request, context);
+  } catch (thrown) {
+    throw withCode(thrown);
+  }
+}
+
+async function send(
+  cap: CapContext,
+  { requestId, message }: SendMessageRequest,
+  context: HandlerContext,
+): Promise<SendMessageResponse> {
+  if (message === undefined) throw invalid("message", "is required");
+  const { participants, tasks } = cap;
+  const { store } = tasks.engine;
+  checkSize(message);
+  const kind = kindOf(message);
+  const { senderId, recipientId } = kind.value;
+  const identity = await participants.identify(
+    context,
+    kind.case === "delegationNotice" ? recipientId : undefined,
+  );
+  const sender = await participants.self(senderId, identity, context);
+  const once = onceOf(kind, requestId, digestOf(message));
+  try {
+    const known = await store.read((tx) => answered(tx, senderId, once));
+    if (known !== undefined) return known;
+    const recipient = await findRecipient(cap, recipientId, sender, rootIdOf(kind.value.taskId), context);
+    return await deliver(cap, { message, kind, sender, recipient, identity, context }, once);
+  } catch (thrown) {
+    const refusal = fromConnectError(thrown);
+    if (refusal.reason !== ErrorReason.INTERNAL) {
+      const noted = { errorCode: capCodeOf(refusal), reason: refusal.message };
+      await store.write((tx) => noteRefusal(tx, tasks.engine, message, noted));
+    }
+    throw thrown;
+  }
+}
+
+async function deliver(cap: CapContext, sending: Sending, once: Once): Promise<SendMessageResponse> {
+  const { message, sender } = sending;
+  const { store } = cap.tasks.engine;
+  const look = async (tx: ReadTx) => permit(message, await readFacts(tx, message, cap));
+  const intent = await store.read(async (tx) => {
+    const permitted = await look(tx);
+    await requireOwnResults(tx, sending);
+    return permitted;
+  });
+  const prepared = await prepare(cap, sending, intent);
+  const write = (more: Prepared = prepared) =>
+    store.write(async (tx) => {
+      const known = await answered(tx, sender.id, once);
+      if (known !== undefined) return known;
+      const now = await look(tx);
+      // Somebody else was first, and what was asked of others is not what is to be done now.
+      if (now.does !== intent.does) throw changed(sending);
+      const stored = await perform(tx, cap, sending, now, more);
+      if (once.requestId !== "")
+        await insertSent(tx, sender.id, once.requestId, once.digest, stored.messageId);
+      return answerOf(tx, stored);
+    });
+  if (intent.does === "decide") return decideFirst(cap, sending, intent, () => write());
+  if (intent.does === "inquire") return inquireFirst(cap, sending, intent, (inquiry) => write({ inquiry }));
+  return write();
+}
+
+/** What makes a call idempotent: its request id, or for a delegation its task. */
+interface Once {
+  readonly requestId: string;
+  readonly digest: string;
+  readonly isByTask: boolean;
+}
+
+function onceOf(kind: Kind, requestId: string, digest: string): Once {
+  if (requestId !== "") return { requestId: `r/${requestId}`, digest, isByTask: false };
+  const isByTask = kind.case === "delegationNotice";
+  return { requestId: isByTask ? `t/${kind.value.taskId}` : "", digest, isByTask };
+}
+
+/** The answer that was given to the same call before. */
+async function answered(
+  tx: ReadTx,
+  sender: string,
+  { requestId, digest, isByTask }: Once,
+): Promise<SendMessageResponse | undefined> {
+  const known = requestId === "" ? undefined : await findSent(tx, sender, requestId);
+  if (known === undefined) return undefined;
+  if (known.digest !== digest) {
+    if (isByTask) {
+      throw new DeputeError(ErrorReason.TASK_ID_TAKEN, "the task was delegated otherwise", {
+        metadata: { external_id: requestId.slice(2) },
+      });
+    }
+    throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id was used with another message", {
+      metadata: { request_id: requestId.slice(2) },
+    });
+  }
+  const stored = await readMessage(tx, known.message_id);
+  return stored && answerOf(tx, stored);
+}
+
+async function answerOf(tx: ReadTx, { messageId, receiveMs, effect, taskId }: StoredMessage) {
+  const known = await readKnown(tx, taskId);
+  return create(SendMessageResponseSchema, {
+    messageId,
+    receiveTime: toTimestamp(receiveMs),
+    effect,
+    engineTaskId: known?.cap.taskId ?? "",
+    status: known?.record.task.status ?? TaskStatus.UNSPECIFIED,
+  });
+}
+
+/** Who was written to before is there for who answers, whether or not it could find it by itself. */
+async function findRecipient(
+  { participants, tasks }: CapContext,
+  id: string,
+  sender: Participant,
+  rootId: string,
+  context: HandlerContext,
+): Promise<Participant> {
+  const found = await participants.find(id, sender.principal, context);
+  if (found !== undefined) return found;
+  const isKnown = await tasks.engine.store.read(
+    async (tx) => (await isParty(tx, rootId, id)) && (await isParty(tx, rootId, sender.id)),
+  );
+  const hidden = isKnown ? await participants.find(id, "", context) : undefined;
+  if (hidden === undefined) throw participantNotFound(id);
+  return hidden;
+}
+
+/** Results of tools are the sender's own by its bindings, or were seen in this lineage. (CAP "MCP Integration") */
+async function requireOwnResults(tx: ReadTx, { kind, sender }: Sending): Promise<void> {
+  const rootId = rootIdOf(kind.value.taskId);
+  for (const result of toolResultsOf(wordsOf(kind))) {
+    if (isBound(sender.manifest, result)) continue;
+    if (!(await hasToolResult(tx, rootId, sha256Hex(identityOf(result)))))
+      throw foreignResult(result, sender.id);
+  }
+}
+
+/** Tells messages apart by what they say. What a sender claims of the time may differ when it sends again. */
+function digestOf({ kind }: CapMessage): string {
+  if (kind.case === undefined) return "";
+  const { timestamp: _, ...value } = kind.value;
+  return messageDigest(
+    CapMessageSchema,
+    create(CapMessageSchema, { kind: { case: kind.case, value } as Kind }),
+  );
+}
+
+function withCode(thrown: unknown): unknown {
+  const refusal = fromConnectError(thrown);
+  if (refusal.reason === ErrorReason.INTERNAL) return thrown;
+  const { reason, message, metadata, violations } = refusal;
+  return new DeputeError(reason, message, {
+    metadata: { ...metadata, error_code: String(capCodeOf(refusal)) },
+    violations,
+    cause: thrown,
+  });
+}
+
+function changed({ kind: { value } }: Sending): DeputeError {
+  return new DeputeError(ErrorReason.TASK_STATE_CONFLICT, "the task has changed meanwhile; send again", {
+    metadata: { task: value.taskId, from: "", to: "" },
+  });
+}
