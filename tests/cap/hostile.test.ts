@@ -131,11 +131,14 @@ test.each<[string, string, unknown, number]>([
   isRefused(await cast.as("pm-1").ask(method, path, body), code);
 });
 
-test("a stream of an inbox that cannot be is told as an event", async () => {
-  const response = await fetch(`${cast.url}/cap/inbox/user`, {
-    headers: { authorization: `Bearer ${secretOf("pm-1")}`, accept: "text/event-stream" },
-  });
-  expect(await response.text()).toMatch(/^event: error\ndata: \{"type":"error_response".*"error_code":403/);
+test.each<[string, string, string, number]>([
+  ["of another", "user", "", 403],
+  ["of no participant", "nobody-1", "", 404],
+  ["after a message that does not exist", "pm-1", "?after=99", 400],
+])("events of an inbox %s are refused before they begin", async (_name, id, query, code) => {
+  const headers = { authorization: `Bearer ${secretOf("pm-1")}`, accept: "text/event-stream" };
+  const response = await fetch(`${cast.url}/cap/inbox/${id}${query}`, { headers });
+  isRefused({ status: response.status, body: await response.json() }, code);
 });
 
 test("what is attached is carried as it is: nothing is opened, unpickled or run", async () => {

@@ -29,7 +29,10 @@ function proof(htm: string, htu: string, { header = {}, jwk = {}, claims = {} }:
   return `${signed}.${sign(null, Buffer.from(signed), privateKey).toString("base64url")}`;
 }
 
-type Door = [name: string, method: string, path: string, body?: Json];
+type Door = [name: string, method: string, path: string, body?: Json, accept?: string];
+
+const EVENTS = "text/event-stream";
+const SESSION = "/v1/asp/sessions/01980000-0000-7000-8000-000000000000";
 
 const DOORS: Door[] = [
   ["Connect", "POST", "/depute.tokens.v1.TokenService/GetIssuer", {}],
@@ -41,6 +44,10 @@ const DOORS: Door[] = [
   ["ASP", "GET", "/v1/asp/discover"],
   ["CAP", "GET", "/cap/inbox/echo"],
   ["Agenta", "GET", "/agenta/offers"],
+  ["CAP's events of an inbox", "GET", "/cap/inbox/echo", undefined, EVENTS],
+  ["Agenta's events", "GET", "/agenta/execution_requests/request-0001/receipts", undefined, EVENTS],
+  ["ASP's events", "GET", `${SESSION}/messages`, undefined, EVENTS],
+  ["ASP's events of a delegation", "GET", `${SESSION}/delegations/del_1/events`, undefined, EVENTS],
 ];
 
 function revocation() {
@@ -53,10 +60,10 @@ function revocation() {
   };
 }
 
-const ask = ([, method, path, body]: Door, dpop: string) =>
+const ask = ([, method, path, body, accept = "*/*"]: Door, dpop: string) =>
   fetch(`${platform.url}${path}`, {
     method,
-    headers: { "content-type": "application/json", dpop },
+    headers: { "content-type": "application/json", accept, dpop },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
 const addressOf = (path: string) => `${platform.url}${path.split("?", 1)[0]}`;

@@ -2,6 +2,7 @@ import type { DescMessage, JsonObject, MessageShape } from "@bufbuild/protobuf";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { type HttpRequest, type HttpRoute, readBody, sendJson } from "@depute/service";
 import { decodeValid, parseJson, refusalOf } from "@depute/wire";
+import { admitted } from "../../src/admitted.ts";
 import type { Clients } from "../../src/clients.ts";
 import type { WireDeps } from "../../src/json-rpc-route.ts";
 import { sendEvents } from "../../src/sse.ts";
@@ -31,8 +32,9 @@ export function agentaRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
         try {
           const query = new URLSearchParams(request.url?.split("?").slice(1).join("?"));
           if (path === RECEIPTS && call.acceptsEvents) {
-            const cursor = { requestId: parameters.id ?? "", afterNumber: afterOf(query, call) };
-            const watched = clients.executions.watchReceipts(cursor, call.asCaller);
+            const afterNumber = afterOf(query, call);
+            const watch = { requestId: parameters.id ?? "", afterNumber, tellStart: true };
+            const watched = await admitted(clients.executions.watchReceipts(watch, call.asCaller));
             return await sendEvents(response, toSse(watched, call.requestId), deps);
           }
           const asked: Asked = {

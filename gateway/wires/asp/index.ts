@@ -23,6 +23,7 @@ import {
   sendJson,
 } from "@depute/service";
 import { decodeValid, encode, parseJson, refusalOf } from "@depute/wire";
+import { admitted } from "../../src/admitted.ts";
 import type { Clients } from "../../src/clients.ts";
 import type { WireDeps } from "../../src/json-rpc-route.ts";
 import { type SseEvent, sendEvents } from "../../src/sse.ts";
@@ -177,17 +178,22 @@ export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
   };
 
   /** What is answered as server-sent events. */
-  const live: Readonly<Record<string, (asked: Omit<Asked, "read">, from: string | undefined) => SseSource>> =
-    {
-      [LIVE]: ({ parameters: { id: sessionId = "" }, query, call }, from) => {
-        const request = { sessionId, afterOrdinal: afterOf(query, from) };
-        return toSse(sessions.watchSession(request, call.asCaller), call.requestId);
-      },
-      [WORK]: ({ parameters: { id: sessionId = "", delegation: delegationId = "" }, query, call }, from) => {
-        const request = { sessionId, delegationId, afterSequence: BigInt(afterOf(query, from)) };
-        return toWorkSse(sessions.watchDelegation(request, call.asCaller), call.requestId);
-      },
-    };
+  const live: Readonly<Record<string, LiveMethod>> = {
+    [LIVE]: async ({ parameters: { id: sessionId = "" }, query, call }, from) => {
+      const request = { sessionId, afterOrdinal: afterOf(query, from), tellState: true };
+      const watched = await admitted(sessions.watchSession(request, call.asCaller));
+      return toSse(watched, call.requestId);
+    },
+    [WORK]: async (
+      { parameters: { id: sessionId = "", delegation: delegationId = "" }, query, call },
+      from,
+    ) => {
+      const afterSequence = BigInt(afterOf(query, from));
+      const request = { sessionId, delegationId, afterSequence, tellStart: true };
+      const watched = await admitted(sessions.watchDelegation(request, call.asCaller));
+      return toWorkSse(watched, call.requestId);
+    },
+  };
 
   const plain = Object.entries(routes).map(
     ([path, methods]): HttpRoute => ({
@@ -202,7 +208,8 @@ export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
         try {
           const events = live[path];
           if (events !== undefined && request.method === "GET" && wantsEvents(request)) {
-            return await sendEvents(response, events({ parameters, query, call }, call.lastEventId), deps);
+            const source = await events({ parameters, query, call }, call.lastEventId);
+            return await sendEvents(response, source, deps);
           }
           const read = <Desc extends DescMessage>(schema: Desc) =>
             document(request, schema, deps.maxBodyBytes);
@@ -235,7 +242,11 @@ function askForUpgrade(response: HttpResponse): void {
 const LIVE = "/v1/asp/sessions/{id}/messages";
 const WORK = "/v1/asp/sessions/{id}/delegations/{delegation}/events";
 
-type SseSource = AsyncGenerator<SseEvent, void, undefined>;
+/** Answers as server-sent events, from the event after `from` on; refused before the stream starts. */
+type LiveMethod = (
+  asked: Omit<Asked, "read">,
+  from: string | undefined,
+) => Promise<AsyncGenerator<SseEvent, void, undefined>>;
 
 function wantsEvents({ headers }: HttpRequest): boolean {
   return /(^|,)\s*text\/event-stream\s*($|[,;])/i.test(headers.accept ?? "");

@@ -9,6 +9,7 @@ import {
   sendText,
 } from "@depute/service";
 import { parseJson, refusalOf } from "@depute/wire";
+import { admitted } from "../../src/admitted.ts";
 import type { Clients } from "../../src/clients.ts";
 import type { WireDeps } from "../../src/json-rpc-route.ts";
 import { sendEvents } from "../../src/sse.ts";
@@ -64,10 +65,9 @@ export function capRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
             const after = query.has("after")
               ? query
               : new URLSearchParams({ after: call.lastEventId ?? "0" });
-            const watched = clients.messages.watchInbox(
-              { agentId: parameters.id ?? "", afterSequence: BigInt(wholeNumber(after, "after")) },
-              call.asCaller,
-            );
+            const afterSequence = BigInt(wholeNumber(after, "after"));
+            const watch = { agentId: parameters.id ?? "", afterSequence, tellStart: true };
+            const watched = await admitted(clients.messages.watchInbox(watch, call.asCaller));
             return await sendEvents(response, toSse(watched, call.requestId), deps);
           }
           const form = path === TASK ? formOf(request, query) : "json";

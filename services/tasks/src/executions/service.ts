@@ -86,7 +86,9 @@ export function executionService(executions: ExecutionsContext): ServiceImpl<typ
     async *watchReceipts(request, context) {
       const caller = await callerOf(tasks, context);
       const record = await find(caller, request.requestId);
-      for await (const receipt of watch(executions, record, request, context)) yield { receipt };
+      requireNumber(record, request);
+      if (request.tellStart) yield {};
+      for await (const receipt of watch(executions, request, context)) yield { receipt };
     },
 
     async approveExecution({ requestId }, context) {
@@ -183,15 +185,17 @@ async function listPage(
   };
 }
 
+/** @throws DeputeError INVALID_REQUEST for a cursor beyond the newest receipt */
+function requireNumber({ lastNumber }: ExecutionRecord, { afterNumber }: WatchReceiptsRequest): void {
+  if (afterNumber <= lastNumber) return;
+  throw invalid("after_number", `is beyond the newest receipt, which is ${lastNumber}`);
+}
+
 async function* watch(
   { tasks, wakeUps }: ExecutionsContext,
-  { lastNumber }: ExecutionRecord,
   { requestId, afterNumber }: WatchReceiptsRequest,
   context: Pick<HandlerContext, "signal">,
 ): AsyncGenerator<NumberedReceipt, void, undefined> {
-  if (afterNumber > lastNumber) {
-    throw invalid("after_number", `is beyond the newest receipt, which is ${lastNumber}`);
-  }
   const { store } = tasks.engine;
   const link = linkSignals(context.signal, tasks.stopping);
   // Whether anything may still come is read with the receipts, so that the newest one is known to be the last.

@@ -89,9 +89,9 @@ export async function acknowledgeMessages(
 /** An inbox after a cursor, then what comes. */
 export async function* watchInbox(
   cap: CapContext,
-  { agentId, afterSequence }: WatchInboxRequest,
+  { agentId, afterSequence, tellStart }: WatchInboxRequest,
   context: HandlerContext,
-): AsyncGenerator<{ message: InboxMessage }, void, undefined> {
+): AsyncGenerator<{ message?: InboxMessage }, void, undefined> {
   await requireOwn(cap, agentId, context);
   const { engine, timers, pollMs, stopping } = cap.tasks;
   const after = Number(afterSequence);
@@ -99,6 +99,7 @@ export async function* watchInbox(
   requireKept(agentId, after, firstSequence);
   if (after > lastSequence)
     throw invalid("after_sequence", `is beyond the newest message, which is ${lastSequence}`);
+  if (tellStart) yield {};
   const link = linkSignals(context.signal, stopping);
   const stopBeating = beat(cap, agentId);
   try {

@@ -192,10 +192,11 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       return { transcript: await transcripts.export(session, ownOptions(context, clock)) };
     },
 
-    async *watchDelegation({ sessionId, delegationId, afterSequence }, context) {
+    async *watchDelegation({ sessionId, delegationId, afterSequence, tellStart }, context) {
       const { session } = await seen(sessionId, context);
       const place = { sessionId, delegationId };
       if (objectOf(session, delegationId)?.kind !== "delegation") throw delegationNotFound(place);
+      if (tellStart) yield {};
       for await (const event of watchWork(sessions, place, afterSequence, context)) yield { event };
     },
 
