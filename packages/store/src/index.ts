@@ -6,7 +6,7 @@ export {
   StoreLostError,
 } from "./errors.ts";
 export { StoreKeyError, type StoreKeys } from "./keys.ts";
-export { type Migration, MigrationError } from "./migrations.ts";
+export { type Migration, MigrationError, type Migrations } from "./migrations.ts";
 export { openStore, type StoreLocation, type StoreOptions, type StoreSettings } from "./open.ts";
 export { ReadCache } from "./read-cache.ts";
 export type { Dialect, ReadTx, SqlValue, Store, WriteOptions, WriteTx } from "./store.ts";

@@ -6,7 +6,9 @@ const migration = (id: number, sql = `CREATE TABLE t${id} (a)`): Migration => ({
   name: `step ${id}`,
   sql,
 });
-const applied = (...ids: number[]) => ids.map((id) => ({ id, checksum: checksum(migration(id)) }));
+const appliedTo = (module: string, ...ids: number[]) =>
+  ids.map((id) => ({ module, id, checksum: checksum(migration(id)) }));
+const applied = (...ids: number[]) => appliedTo("", ...ids);
 
 test.each([
   { known: [], expected: [1, 2, 5] },
@@ -53,6 +55,12 @@ test.each([
   { why: "id zero", list: [migration(0)], known: [], says: "0 follows 0" },
   { why: "id with a fraction", list: [migration(1.5)], known: [], says: "1.5 follows 0" },
   {
+    why: "changed for Postgres alone",
+    list: [{ ...migration(1), postgres: "CREATE TABLE t1 (a JSONB)" }],
+    known: [1],
+    says: "1 (step 1) was changed",
+  },
+  {
     why: "deferred constraint",
     list: [migration(1, "CREATE TABLE t (a REFERENCES u (a) DEFERRABLE Initially\n DEFERRED)")],
     known: [],
@@ -62,4 +70,35 @@ test.each([
   const check = () => pendingMigrations(list, applied(...known));
   expect(check).toThrow(MigrationError);
   expect(check).toThrow(says);
+});
+
+test("modules number their steps by themselves, and are applied one after the other", () => {
+  const modules = { tasks: [migration(1), migration(2)], reviews: [migration(1)], push: [] };
+  const places = (known: ReturnType<typeof applied>) =>
+    pendingMigrations(modules, known).map(({ module, id }) => `${module}/${id}`);
+  expect(places([])).toEqual(["tasks/1", "tasks/2", "reviews/1"]);
+  expect(places([...appliedTo("reviews", 1), ...appliedTo("tasks", 1)])).toEqual(["tasks/2"]);
+  expect(places([...appliedTo("reviews", 1), ...appliedTo("tasks", 1, 2)])).toEqual([]);
+});
+
+test.each([
+  { why: "a module that the program lacks", known: appliedTo("gone", 1), says: 'the module "gone"' },
+  { why: "one list where there are modules", known: applied(1), says: 'the module ""' },
+  {
+    why: "a step of one module that is another's",
+    known: appliedTo("reviews", 1, 2),
+    says: "reviews/2, newer than this program, which ends at reviews/1",
+  },
+])("refuses $why", ({ known, says }) => {
+  const modules = { tasks: [migration(1), migration(2)], reviews: [migration(1)] };
+  expect(() => pendingMigrations(modules, known)).toThrow(says);
+});
+
+test("the texts of the two dialects are told apart", () => {
+  const [one, other] = [
+    { ...migration(1), sql: "A", postgres: "B" },
+    { ...migration(1), sql: "AB" },
+  ];
+  expect(checksum(one)).not.toBe(checksum(other));
+  expect(checksum(one)).not.toBe(checksum({ ...one, postgres: "C" }));
 });

@@ -1,6 +1,6 @@
 import type { Timers } from "@depute/core";
 import type { StoreKeys } from "./keys.ts";
-import type { Migration } from "./migrations.ts";
+import type { Migrations } from "./migrations.ts";
 import { openPostgres } from "./postgres/store.ts";
 import { openSqliteFile, openSqliteMemory } from "./sqlite/store.ts";
 import type { Store } from "./store.ts";
@@ -21,7 +21,8 @@ export type StoreLocation =
   | { readonly memory: true; readonly file?: undefined; readonly postgres?: undefined };
 
 export interface StoreSettings {
-  readonly migrations: readonly Migration[];
+  /** The steps of the tables, or the steps of each module that has tables here. */
+  readonly migrations: Migrations;
   /** Told about what an `afterCommit` hook threw; the text says what was going on. */
   readonly onError: (error: unknown, what: string) => void;
   /**

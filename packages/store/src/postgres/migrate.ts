@@ -2,9 +2,11 @@ import { systemClock } from "@depute/core";
 import {
   type AppliedMigration,
   checksum,
-  type Migration,
   MigrationError,
+  type Migrations,
+  type ModuleMigration,
   pendingMigrations,
+  placeOf,
 } from "../migrations.ts";
 import { probeTable } from "../watch.ts";
 import type { StoreClient } from "./client.ts";
@@ -12,10 +14,12 @@ import { FUNCTIONS, toPostgresSchema } from "./dialect.ts";
 import { endsConnection } from "./errors.ts";
 
 const SCHEMA = `CREATE TABLE IF NOT EXISTS schema_migrations (
-  id BIGINT PRIMARY KEY,
+  module TEXT NOT NULL,
+  id BIGINT NOT NULL,
   name TEXT NOT NULL,
   checksum TEXT NOT NULL,
-  applied_time BIGINT NOT NULL -- milliseconds since the Unix epoch
+  applied_time BIGINT NOT NULL, -- milliseconds since the Unix epoch
+  PRIMARY KEY (module, id)
 )`;
 
 /**
@@ -24,32 +28,36 @@ const SCHEMA = `CREATE TABLE IF NOT EXISTS schema_migrations (
  *
  * @throws MigrationError when database and code do not fit; node-postgres' own error when the connection broke
  */
-export async function migrate(client: StoreClient, migrations: readonly Migration[]): Promise<void> {
+export async function migrate(client: StoreClient, migrations: Migrations): Promise<void> {
   await client.query(SCHEMA);
   await client.query(FUNCTIONS);
   await client.query(probeTable("BYTEA"));
   const { rows } = await client.query<AppliedMigration>(
-    "SELECT id, checksum FROM schema_migrations ORDER BY id",
+    "SELECT module, id, checksum FROM schema_migrations ORDER BY module, id",
   );
   for (const migration of pendingMigrations(migrations, rows)) await apply(client, migration);
 }
 
-async function apply(client: StoreClient, migration: Migration): Promise<void> {
-  const { id, name, sql, postgres } = migration;
+async function apply(client: StoreClient, migration: ModuleMigration): Promise<void> {
+  const { module, id, name, sql, postgres } = migration;
   await client.query("BEGIN");
   let hasCommitted: boolean;
   try {
     await client.query(toPostgresSchema(postgres ?? sql));
     await client.query(
-      "INSERT INTO schema_migrations (id, name, checksum, applied_time) VALUES ($1, $2, $3, $4)",
-      [id, name, checksum(migration), systemClock.now()],
+      "INSERT INTO schema_migrations (module, id, name, checksum, applied_time) VALUES ($1, $2, $3, $4, $5)",
+      [module, id, name, checksum(migration), systemClock.now()],
     );
     const { command } = await client.query("COMMIT");
     hasCommitted = command === "COMMIT";
   } catch (cause) {
     if (endsConnection(cause)) throw cause;
     await client.query("ROLLBACK");
-    throw new MigrationError(`migration ${id} (${name}) failed: ${(cause as Error).message}`, { cause });
+    throw new MigrationError(
+      `migration ${placeOf(migration)} (${name}) failed: ${(cause as Error).message}`,
+      { cause },
+    );
   }
-  if (!hasCommitted) throw new MigrationError(`migration ${id} (${name}) failed: the database gave it up`);
+  if (!hasCommitted)
+    throw new MigrationError(`migration ${placeOf(migration)} (${name}) failed: the database gave it up`);
 }
