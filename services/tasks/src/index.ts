@@ -8,10 +8,12 @@ import { contextService } from "./core/handlers/context-service.ts";
 import { taskService } from "./core/handlers/task-service.ts";
 import { workerService } from "./core/handlers/worker-service.ts";
 import { openRuntime } from "./core/runtime.ts";
+import { openCallbackKey } from "./executions/errands/callback-key.ts";
 import { ExecutionBook, ExecutionService, openExecutions } from "./executions/index.ts";
 import { MessageService, openCap } from "./messages/index.ts";
 import { openPushDelegates } from "./push/index.ts";
 import { openSessions, SessionService } from "./sessions/index.ts";
+import { TABLES } from "./tables.ts";
 
 const CAP = "Tasks: CAP";
 
@@ -210,7 +212,11 @@ export const tasks = defineService({
       reviewEscalation: [...new Set([...settings.tasksReviewEscalation, ...settings.orchestratorPrincipals])],
       boundsOperators: settings.boundsOperators,
     };
-    const { context, close } = await openRuntime(deps, options, [(tx, change) => book.observe(tx, change)]);
+    const { context, close } = await openRuntime(deps, options, {
+      tables: TABLES,
+      keys: { callback: openCallbackKey(deps.dataDir).publicKey },
+      observers: [(tx, change) => book.observe(tx, change)],
+    });
     const executions = openExecutions(deps, context, book, {
       callbackHosts: settings.executionsCallbackHosts,
       retentionMs: settings.executionsRetention,

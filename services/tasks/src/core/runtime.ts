@@ -1,6 +1,5 @@
 import { BoundsOperators, type ServiceDeps } from "@depute/service";
-import { openStore } from "@depute/store";
-import { openCallbackKey } from "../executions/callback-key.ts";
+import { type Migrations, openStore } from "@depute/store";
 import { openOversight } from "../reviews/index.ts";
 import { ContextKeeper } from "./contexts/context-keeper.ts";
 import { ContextMemory } from "./contexts/context-memory.ts";
@@ -15,7 +14,6 @@ import { ASSIGNMENT_TOPIC, TASK_TOPIC, WakeUps } from "./engine/wake-ups.ts";
 import type { TasksContext } from "./handlers/context.ts";
 import { Dispatcher } from "./queue/dispatcher.ts";
 import type { TreeLimits } from "./rules/tree.ts";
-import { MIGRATIONS } from "./store/migrations.ts";
 
 /** The task engine at work: its store is open, its limits are enforced, revocations are followed. */
 export interface Runtime {
@@ -51,11 +49,17 @@ export interface RuntimeSettings {
   readonly boundsOperators: readonly string[];
 }
 
-/**
- * Opens the engine on the files of `dataDir`.
- *
- * @param observers told of every change of a task in its transaction, from the first on
- */
+/** What the modules beside the engine have in its store, and hear of it. */
+export interface Parts {
+  /** The tables of the store, the engine's among them. */
+  readonly tables: Migrations;
+  /** Fingerprints of the keys that those tables depend on. */
+  readonly keys: Readonly<Record<string, string>>;
+  /** Told of every change of a task in its transaction, from the first on. */
+  readonly observers?: readonly TaskObserver[];
+}
+
+/** Opens the engine on the files of `dataDir`. */
 export async function openRuntime(
   deps: ServiceDeps,
   {
@@ -68,12 +72,12 @@ export async function openRuntime(
     tombstoneMs,
     ...reviewing
   }: RuntimeSettings,
-  observers: readonly TaskObserver[] = [],
+  { tables, keys, observers = [] }: Parts,
 ): Promise<Runtime> {
   const { log, clock, timers, bus, authority, stopping } = deps;
   const store = await openStore({
-    ...deps.storeAt("tasks", { callback: openCallbackKey(deps.dataDir).publicKey }),
-    migrations: MIGRATIONS,
+    ...deps.storeAt("tasks", keys),
+    migrations: tables,
     onError: (err, what) => log.error({ err }, what),
   });
   const engine = new Engine({ store, bus, clock, timers, random: Math.random });

@@ -6,18 +6,18 @@ import { ResultService } from "@depute/contracts/depute/verifier/v1/result_servi
 import { AllowedHosts, type ServiceDeps } from "@depute/service";
 import { WakeUps } from "../core/engine/wake-ups.ts";
 import type { TasksContext } from "../core/handlers/context.ts";
-import { Approvals } from "./approvals.ts";
-import { EXECUTION_TOPIC, type ExecutionBook } from "./book.ts";
-import { openCallbackKey } from "./callback-key.ts";
-import { Callbacks } from "./callbacks.ts";
-import type { ExecutionsContext } from "./context.ts";
-import { executionJudge } from "./judge.ts";
-import { ExecutionPurger } from "./purger.ts";
-import { executionService } from "./service.ts";
-import { ExecutionTimekeeper } from "./timekeeper.ts";
-import { verificationErrands } from "./verifications.ts";
+import { EXECUTION_TOPIC, type ExecutionBook } from "./book/book.ts";
+import { executionJudge } from "./book/judge.ts";
+import { Approvals } from "./errands/approvals.ts";
+import { openCallbackKey } from "./errands/callback-key.ts";
+import { Callbacks } from "./errands/callbacks.ts";
+import { verificationErrands } from "./errands/verifications.ts";
+import type { ExecutionsContext } from "./handlers/context.ts";
+import { executionService } from "./handlers/execution-service.ts";
+import { ExecutionPurger } from "./time/purger.ts";
+import { ExecutionTimekeeper } from "./time/timekeeper.ts";
 
-export { ExecutionBook } from "./book.ts";
+export { ExecutionBook } from "./book/book.ts";
 export { ExecutionService };
 
 /** What executions are set to. */

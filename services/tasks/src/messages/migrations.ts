@@ -1,8 +1,8 @@
-/**
- * CAP's messages. They are written in the transaction of what they do, so they are in the store of the tasks. A refused
- * message has its code and no content.
- */
-export const CAP = `
+import type { Migration } from "@depute/store";
+
+// A refused message has its code and no content. `cap_refusals` counts the refusals of each sender in a lineage, so that
+// nobody fills it with what was refused.
+const MESSAGES = `
 CREATE TABLE cap_tasks (
   cap_task_id TEXT PRIMARY KEY,
   root_id TEXT NOT NULL,
@@ -81,10 +81,7 @@ CREATE TABLE cap_requests (
   PRIMARY KEY (sender, request_id)
 );
 CREATE INDEX cap_requests_by_message ON cap_requests (message_id);
-`;
 
-/** How often each participant was refused in a lineage, so that nobody fills it with what was refused. */
-export const CAP_REFUSALS = `
 CREATE TABLE cap_refusals (
   root_id TEXT NOT NULL,
   sender_id TEXT NOT NULL,
@@ -92,3 +89,6 @@ CREATE TABLE cap_refusals (
   PRIMARY KEY (root_id, sender_id)
 );
 `;
+
+/** The tables of CAP's messages, in the store of the tasks: a message is written in the transaction of what it does. */
+export const MESSAGE_MIGRATIONS: readonly Migration[] = [{ id: 1, name: "messages", sql: MESSAGES }];

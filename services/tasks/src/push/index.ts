@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { newId } from "@depute/core";
 import { AllowedHosts, Outbound, type ServiceDeps } from "@depute/service";
 import type { TasksContext } from "../core/handlers/context.ts";
-import { Endpoints } from "./agents.ts";
-import { Dispatcher } from "./dispatcher.ts";
-import { Farewells } from "./farewells.ts";
-import { Kept, MAX_KEPT } from "./kept.ts";
-import { peersOver, readPeerCredentials } from "./peers.ts";
-import { Remotes } from "./remotes.ts";
+import { Endpoints } from "./peers/agents.ts";
+import { peersOver, readPeerCredentials } from "./peers/peers.ts";
+import { Dispatcher } from "./work/dispatcher.ts";
+import { Farewells } from "./work/farewells.ts";
+import { Kept, MAX_KEPT } from "./work/kept.ts";
+import { Remotes } from "./work/remotes.ts";
 
 /** What pushing work to endpoints is set to. */
 export interface PushSettings {

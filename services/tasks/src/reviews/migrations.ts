@@ -1,9 +1,7 @@
-/**
- * The reviews of held results, as far as the queue of reviews is told of them and answers. `todo` is 1 for a review that
- * is to be created there, 2 for one that is to be withdrawn. Results that are held already get theirs. Status 6 is
- * TASK_STATUS_IN_REVIEW.
- */
-export const REVIEWS = `
+import type { Migration } from "@depute/store";
+
+// `todo` is 1 for a review that is to be created at the queue, 2 for one that is to be withdrawn.
+const REVIEWS = `
 CREATE TABLE task_reviews (
   review_key TEXT PRIMARY KEY,
   task_id TEXT NOT NULL,
@@ -21,13 +19,10 @@ CREATE INDEX task_reviews_by_review ON task_reviews (review_id) WHERE review_id 
 CREATE INDEX task_reviews_to_tell ON task_reviews (place) WHERE place IS NOT NULL;
 CREATE INDEX task_reviews_by_deadline ON task_reviews (deadline_ms) WHERE is_open = 1;
 CREATE INDEX task_reviews_by_escalation ON task_reviews (escalate_ms) WHERE is_open = 1 AND escalated = 0;
-
-INSERT INTO task_reviews (review_key, task_id, escalate_ms, deadline_ms, place)
-SELECT task_id, task_id, next_deadline_ms - 1800000, next_deadline_ms, create_ms FROM tasks WHERE status = 6;
 `;
 
-/** What reviewers asked, so that each question reaches the author once, and each answer the queue. */
-export const INQUIRIES = `
+// What reviewers asked, so that each question reaches the author once, and each answer the queue.
+const INQUIRIES = `
 CREATE TABLE task_review_inquiries (
   review_key TEXT NOT NULL,
   number BIGINT NOT NULL,
@@ -40,3 +35,9 @@ CREATE TABLE task_review_inquiries (
 CREATE INDEX task_review_inquiries_by_task ON task_review_inquiries (task_id);
 CREATE INDEX task_review_inquiries_to_tell ON task_review_inquiries (place) WHERE place IS NOT NULL;
 `;
+
+/** The reviews of held results, as far as the queue of reviews is told of them and answers. */
+export const REVIEW_MIGRATIONS: readonly Migration[] = [
+  { id: 1, name: "reviews", sql: REVIEWS },
+  { id: 2, name: "inquiries", sql: INQUIRIES },
+];

@@ -4,16 +4,16 @@ import type { ServiceDeps } from "@depute/service";
 import { openStore } from "@depute/store";
 import { WakeUps } from "../core/engine/wake-ups.ts";
 import type { TasksContext } from "../core/handlers/context.ts";
-import { Agents } from "./agents.ts";
-import { Callers } from "./callers.ts";
-import { delegatedWork } from "./delegated-work.ts";
-import { SESSION_TOPIC, SessionEngine } from "./engine.ts";
-import { SESSION_MIGRATIONS } from "./migrations.ts";
-import { OutcomeReporter } from "./outcomes.ts";
-import { MessageRates, readRates } from "./rates.ts";
-import { sessionService } from "./service.ts";
-import { SessionTimekeeper } from "./timekeeper.ts";
-import { openSealKey, Transcripts } from "./transcripts.ts";
+import { Agents } from "./engine/agents.ts";
+import { SESSION_TOPIC, SessionEngine } from "./engine/engine.ts";
+import { OutcomeReporter } from "./engine/outcomes.ts";
+import { MessageRates, readRates } from "./engine/rates.ts";
+import { SessionTimekeeper } from "./engine/timekeeper.ts";
+import { Callers } from "./handlers/callers.ts";
+import { sessionService } from "./handlers/session-service.ts";
+import { openSealKey, Transcripts } from "./handlers/transcripts.ts";
+import { SESSION_MIGRATIONS } from "./store/migrations.ts";
+import { delegatedWork } from "./work/delegated-work.ts";
 
 export { SessionService };
 

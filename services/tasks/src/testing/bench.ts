@@ -27,6 +27,7 @@ import { taskService } from "../core/handlers/task-service.ts";
 import { workerService } from "../core/handlers/worker-service.ts";
 import { claim } from "../core/queue/claim.ts";
 import { openRuntime, type Runtime } from "../core/runtime.ts";
+import { TABLES } from "../tables.ts";
 import { Fakes } from "./fakes.ts";
 import { MODEL_TREE } from "./model.ts";
 import { T0 } from "./tasks.ts";
@@ -105,7 +106,7 @@ export async function openBench(
       publicUrl: "http://127.0.0.1",
       stopping: stopping.signal,
     };
-    const runtime = await openRuntime(deps, {
+    const settings = {
       pollMs: 1000,
       streamHeartbeatMs: 30_000,
       treeLimits: MODEL_TREE,
@@ -115,7 +116,8 @@ export async function openBench(
       reviewTimeoutMs: DAY_MS / 2,
       reviewEscalation: ["the-orchestrator"],
       boundsOperators,
-    });
+    };
+    const runtime = await openRuntime(deps, settings, { tables: TABLES, keys: {} });
     const routes = (router: ConnectRouter) => {
       router.service(TaskService, taskService(runtime.context));
       router.service(WorkerService, workerService(runtime.context));

@@ -9,6 +9,7 @@ import {
 import { toTimestamp } from "@depute/core";
 import { AnswerRoom, bytesOf } from "@depute/service";
 import type { ReadTx, WriteTx } from "@depute/store";
+import { openRemote } from "../../push/store/remote-rows.ts";
 import type { ContextMemory } from "../contexts/context-memory.ts";
 import { type Carried, carriedContexts, dataOf } from "../contexts/contexts.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -25,7 +26,6 @@ import {
   readDelegateLimits,
   waitingTasks,
 } from "../store/queue-rows.ts";
-import { openRemote } from "../store/remote-rows.ts";
 import { readTask } from "../store/task-rows.ts";
 import { readCheckpoint, readProvidedInputs } from "../store/work-rows.ts";
 

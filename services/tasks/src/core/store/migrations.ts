@@ -1,8 +1,6 @@
 import type { Migration } from "@depute/store";
-import { EXECUTIONS, EXECUTIONS_REJECTED, EXECUTIONS_RETENTION } from "../../executions/migration.ts";
-import { CAP, CAP_REFUSALS } from "../../messages/migrations.ts";
-import { INQUIRIES, REVIEWS } from "../../reviews/migrations.ts";
 
+// Status 1 is TASK_STATUS_PENDING, 6 TASK_STATUS_IN_REVIEW: the text of a migration never changes with a name.
 // Partial indexes keep the queue, the deadlines and the holders as small as what is open, however many tasks have ended.
 const TASKS = `
 CREATE TABLE tasks (
@@ -27,16 +25,34 @@ CREATE TABLE tasks (
   settled_epoch BIGINT,
   next_deadline_ms BIGINT,
   context_expire_ms BIGINT,
+  parent_id TEXT NOT NULL,
+  root_id TEXT NOT NULL,
+  urgency BIGINT NOT NULL,
+  overseer_id TEXT NOT NULL,
+  overseer_principal TEXT NOT NULL,
+  end_ms BIGINT,
+  purged BIGINT NOT NULL DEFAULT 0,
   task BLOB NOT NULL
 );
 CREATE UNIQUE INDEX tasks_by_external_id ON tasks (delegator, external_id, agent_id) WHERE external_id <> '';
 CREATE INDEX tasks_by_delegator ON tasks (delegator, create_ms, task_id);
 CREATE INDEX tasks_by_correlation ON tasks (delegator, correlation_id, create_ms, task_id);
 CREATE INDEX tasks_by_agent ON tasks (delegator, agent_id, create_ms, task_id);
-CREATE INDEX tasks_queue ON tasks (agent_id, create_ms, task_id) WHERE status = 1;
-CREATE INDEX tasks_queue_by_capability ON tasks (agent_id, capability_id, create_ms, task_id) WHERE status = 1;
+CREATE INDEX tasks_queue ON tasks (agent_id, urgency, create_ms, task_id) WHERE status = 1;
+CREATE INDEX tasks_queue_by_capability ON tasks (agent_id, capability_id, urgency, create_ms, task_id)
+  WHERE status = 1;
 CREATE INDEX tasks_by_deadline ON tasks (next_deadline_ms, task_id) WHERE next_deadline_ms IS NOT NULL;
 CREATE INDEX tasks_by_holder ON tasks (holder) WHERE holder IS NOT NULL;
+CREATE INDEX tasks_held_by_agent ON tasks (agent_id) WHERE holder IS NOT NULL;
+CREATE INDEX tasks_by_parent ON tasks (parent_id, create_ms, task_id) WHERE parent_id <> '';
+CREATE INDEX tasks_by_root ON tasks (root_id, create_ms, task_id) WHERE parent_id <> '';
+CREATE INDEX tasks_open_by_parent ON tasks (parent_id) WHERE parent_id <> '' AND next_deadline_ms IS NOT NULL;
+CREATE INDEX tasks_open_by_root ON tasks (root_id, next_deadline_ms)
+  WHERE parent_id <> '' AND next_deadline_ms IS NOT NULL;
+CREATE INDEX tasks_in_review ON tasks (overseer_id, create_ms, task_id) WHERE status = 6;
+CREATE INDEX tasks_to_purge ON tasks (end_ms, task_id) WHERE end_ms IS NOT NULL AND purged = 0;
+CREATE INDEX tasks_to_forget ON tasks (end_ms, task_id) WHERE end_ms IS NOT NULL AND purged = 1;
+CREATE INDEX tasks_by_output_schema ON tasks (output_schema) WHERE output_schema <> '' AND purged = 0;
 
 CREATE TABLE task_inputs (
   task_id TEXT PRIMARY KEY,
@@ -58,6 +74,7 @@ CREATE TABLE task_requests (
   task_id TEXT NOT NULL,
   PRIMARY KEY (delegator, request_id)
 );
+CREATE INDEX task_requests_by_task ON task_requests (task_id);
 
 CREATE TABLE task_reports (
   task_id TEXT NOT NULL,
@@ -86,7 +103,8 @@ CREATE TABLE cursors (
 );
 `;
 
-const INTERRUPTIONS = `
+// What attempts leave for the next one, results that wait for their overseer, what bounds a task, and what bounds an agent.
+const WORK = `
 CREATE TABLE task_checkpoints (
   task_id TEXT PRIMARY KEY,
   digest TEXT NOT NULL,
@@ -108,25 +126,6 @@ CREATE TABLE task_commands (
   PRIMARY KEY (caller, request_id)
 );
 CREATE INDEX task_commands_by_task ON task_commands (task_id);
-`;
-
-// What stands for itself, has no overseer and no bound costs nothing in these.
-const TREES = `
-ALTER TABLE tasks ADD COLUMN parent_id TEXT NOT NULL DEFAULT '';
-ALTER TABLE tasks ADD COLUMN root_id TEXT NOT NULL DEFAULT '';
-ALTER TABLE tasks ADD COLUMN urgency BIGINT NOT NULL DEFAULT 9;
-ALTER TABLE tasks ADD COLUMN overseer_id TEXT NOT NULL DEFAULT '';
-ALTER TABLE tasks ADD COLUMN overseer_principal TEXT NOT NULL DEFAULT '';
-DROP INDEX tasks_queue;
-DROP INDEX tasks_queue_by_capability;
-CREATE INDEX tasks_queue ON tasks (agent_id, urgency, create_ms, task_id) WHERE status = 1;
-CREATE INDEX tasks_queue_by_capability ON tasks (agent_id, capability_id, urgency, create_ms, task_id)
-  WHERE status = 1;
-CREATE INDEX tasks_by_parent ON tasks (parent_id, create_ms, task_id) WHERE parent_id <> '';
-CREATE INDEX tasks_open_by_parent ON tasks (parent_id) WHERE parent_id <> '' AND next_deadline_ms IS NOT NULL;
-CREATE INDEX tasks_open_by_root ON tasks (root_id) WHERE parent_id <> '' AND next_deadline_ms IS NOT NULL;
-CREATE INDEX tasks_in_review ON tasks (overseer_id, create_ms, task_id) WHERE status = 6;
-CREATE INDEX tasks_held_by_agent ON tasks (agent_id) WHERE holder IS NOT NULL;
 
 CREATE TABLE task_results (
   task_id TEXT PRIMARY KEY,
@@ -186,15 +185,13 @@ CREATE TABLE task_contexts (
   PRIMARY KEY (task_id, number)
 );
 CREATE INDEX task_contexts_by_context ON task_contexts (context_id, task_id);
-`;
 
-const RETENTION = `
-ALTER TABLE tasks ADD COLUMN end_ms BIGINT;
-ALTER TABLE tasks ADD COLUMN purged BIGINT NOT NULL DEFAULT 0;
-UPDATE tasks SET end_ms = create_ms WHERE next_deadline_ms IS NULL;
-CREATE INDEX tasks_to_purge ON tasks (end_ms, task_id) WHERE end_ms IS NOT NULL AND purged = 0;
-CREATE INDEX tasks_to_forget ON tasks (end_ms, task_id) WHERE end_ms IS NOT NULL AND purged = 1;
-CREATE INDEX task_requests_by_task ON task_requests (task_id);
+CREATE TABLE context_sources (
+  context_id TEXT NOT NULL,
+  source_id TEXT NOT NULL,
+  PRIMARY KEY (context_id, source_id)
+);
+CREATE INDEX context_sources_by_source ON context_sources (source_id, context_id);
 `;
 
 const ARTIFACTS = `
@@ -237,53 +234,11 @@ CREATE INDEX task_delegations_to_tell ON task_delegations (place) WHERE place IS
 CREATE INDEX task_delegations_by_block ON task_delegations (revocation_id, task_id);
 `;
 
-// What goes on at endpoints; a row whose time is set waits for its endpoint to be told that it is called off.
-const PUSH = `
-CREATE TABLE push_remotes (
-  remote_id TEXT PRIMARY KEY,
-  task_id TEXT NOT NULL,
-  endpoint TEXT NOT NULL,
-  terms TEXT NOT NULL,
-  last_event_id TEXT NOT NULL,
-  owed_ms BIGINT,
-  reason TEXT NOT NULL DEFAULT '',
-  tries BIGINT NOT NULL DEFAULT 0
-);
-CREATE INDEX push_remotes_by_task ON push_remotes (task_id) WHERE owed_ms IS NULL;
-CREATE INDEX push_remotes_owed ON push_remotes (owed_ms) WHERE owed_ms IS NOT NULL;
-`;
-
-// What was made of what; whose schema is still needed; what is below a root.
-const DERIVATIONS = `
-CREATE TABLE context_sources (
-  context_id TEXT NOT NULL,
-  source_id TEXT NOT NULL,
-  PRIMARY KEY (context_id, source_id)
-);
-CREATE INDEX context_sources_by_source ON context_sources (source_id, context_id);
-CREATE INDEX tasks_by_output_schema ON tasks (output_schema) WHERE output_schema <> '' AND purged = 0;
-CREATE INDEX tasks_by_root ON tasks (root_id, create_ms, task_id) WHERE parent_id <> '';
-DROP INDEX tasks_open_by_root;
-CREATE INDEX tasks_open_by_root ON tasks (root_id, next_deadline_ms)
-  WHERE parent_id <> '' AND next_deadline_ms IS NOT NULL;
-`;
-
-/** The tables of the tasks service. Status 1 is TASK_STATUS_PENDING, 6 TASK_STATUS_IN_REVIEW. */
-export const MIGRATIONS: readonly Migration[] = [
+/** The tables of the task engine. */
+export const CORE_MIGRATIONS: readonly Migration[] = [
   { id: 1, name: "tasks", sql: TASKS },
-  { id: 2, name: "interruptions", sql: INTERRUPTIONS },
-  { id: 3, name: "trees", sql: TREES },
-  { id: 4, name: "contexts", sql: CONTEXTS },
-  { id: 5, name: "retention", sql: RETENTION },
-  { id: 6, name: "artifacts", sql: ARTIFACTS },
-  { id: 7, name: "delegations", sql: DELEGATIONS },
-  { id: 8, name: "cap", sql: CAP },
-  { id: 9, name: "push", sql: PUSH },
-  { id: 10, name: "reviews", sql: REVIEWS },
-  { id: 11, name: "executions", sql: EXECUTIONS },
-  { id: 12, name: "review-inquiries", sql: INQUIRIES },
-  { id: 13, name: "cap-refusals", sql: CAP_REFUSALS },
-  { id: 14, name: "derivations", sql: DERIVATIONS },
-  { id: 15, name: "executions-retention", sql: EXECUTIONS_RETENTION },
-  { id: 16, name: "executions-rejected", sql: EXECUTIONS_REJECTED },
+  { id: 2, name: "work", sql: WORK },
+  { id: 3, name: "contexts", sql: CONTEXTS },
+  { id: 4, name: "artifacts", sql: ARTIFACTS },
+  { id: 5, name: "delegations", sql: DELEGATIONS },
 ];

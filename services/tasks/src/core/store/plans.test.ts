@@ -1,8 +1,9 @@
-import { openStore, type ReadTx, type SqlValue } from "@depute/store";
+import type { ReadTx } from "@depute/store";
 import { expect, test } from "vitest";
+import { plansOf } from "../../testing/plans.ts";
 import { tasksUnderBlock } from "./block-rows.ts";
 import { readEvents } from "./event-rows.ts";
-import { MIGRATIONS } from "./migrations.ts";
+import { CORE_MIGRATIONS } from "./migrations.ts";
 import { endedBefore } from "./purge-rows.ts";
 import {
   acceptedBy,
@@ -12,7 +13,6 @@ import {
   heldBy,
   waitingTasks,
 } from "./queue-rows.ts";
-import { dueCancels, nextCancelMs, openRemote } from "./remote-rows.ts";
 import {
   dueTasks,
   earliestDeadline,
@@ -77,41 +77,13 @@ test.each<[string, (tx: ReadTx) => Promise<unknown>, string]>([
   ["what a worker has not begun", (tx) => acceptedBy(tx, "h", true, 1), "tasks_by_holder"],
   ["whose work waits", (tx) => agentsWithWork(tx, "a", 1, 9), "tasks_queue "],
   ["what a process holds", (tx) => heldBy(tx, "h"), "tasks_by_holder"],
-  ["what goes on at an endpoint", (tx) => openRemote(tx, "t"), "push_remotes_by_task"],
-  ["what endpoints are to be told", (tx) => dueCancels(tx, 1, 9), "push_remotes_owed"],
-  ["when they are to be told", (tx) => nextCancelMs(tx), "push_remotes_owed"],
   ["what is to be purged", (tx) => endedBefore(tx, 1, 9), "tasks_to_purge"],
   ["what an agent holds", (tx) => countHeldByAgent(tx, "a"), "tasks_held_by_agent"],
   ["events after a cursor", (tx) => readEvents(tx, "t", 5n, 9), "sequence>?"],
   ["tasks under a block", (tx) => tasksUnderBlock(tx, "b", 9), "revocation_id=?"],
 ])("%s is found by an index, in its order", async (_name, query, index) => {
-  const store = await openStore({ memory: true, migrations: MIGRATIONS, onError: () => {} });
-  try {
-    const plans = await store.read(async (tx) => {
-      const statements: [string, readonly SqlValue[]][] = [];
-      const noted: ReadTx = {
-        dialect: "sqlite",
-        all: async (sql: string, params: readonly SqlValue[] = []) => {
-          statements.push([sql, params]);
-          return [];
-        },
-        get: async (sql: string, params: readonly SqlValue[] = []) => {
-          statements.push([sql, params]);
-          return undefined;
-        },
-      };
-      await query(noted);
-      const details: string[] = [];
-      for (const [sql, params] of statements) {
-        const plan = await tx.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params);
-        details.push(...plan.map(({ detail }) => detail));
-      }
-      return details;
-    });
-    expect(plans).toHaveLength(1);
-    expect(plans[0]).toMatch(/^(SEARCH|SCAN tasks USING (COVERING )?INDEX)/);
-    expect(plans[0]).toContain(index);
-  } finally {
-    await store.close();
-  }
+  const plans = await plansOf(CORE_MIGRATIONS, query);
+  expect(plans).toHaveLength(1);
+  expect(plans[0]).toMatch(/^(SEARCH|SCAN tasks USING (COVERING )?INDEX)/);
+  expect(plans[0]).toContain(index);
 });

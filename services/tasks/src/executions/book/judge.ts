@@ -1,0 +1,69 @@
+import { toJsonString } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { CallOptions } from "@connectrpc/connect";
+import type { Offer } from "@depute/contracts/agenta/delegation/v0/offer_pb";
+import type { TaskOutput } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { ErrorReason } from "@depute/core";
+import { reasonOf } from "@depute/service";
+import type { ResultJudge } from "../../core/handlers/context.ts";
+import { failureOf } from "../../core/rules/apply-event.ts";
+import type { ExecutionsContext } from "../handlers/context.ts";
+import { evidenceFault } from "../rules/evidence.ts";
+import { checkForms } from "../rules/forms.ts";
+import { priceOf } from "../rules/price.ts";
+import { requiredArtifacts } from "../rules/terms.ts";
+import { findByTask, readOffer } from "../store/execution-rows.ts";
+
+/**
+ * Looks at what a seller delivers for an execution: the result has to fit the offer's schema, the required evidence has to be
+ * there, digests have to be right, and the price has to be within what the buyer allowed. What is not fails the task, with a
+ * word that `outcome.ts` knows.
+ */
+export function executionJudge({ tasks, results }: ExecutionsContext): ResultJudge {
+  const { store } = tasks.engine;
+  return async ({ task }, { output, delivery }, options) => {
+    if (task.executionRequestId === "") return undefined;
+    const found = await store.read(async (tx) => {
+      const record = await findByTask(tx, task.id);
+      return record && { record, offer: await readOffer(tx, record) };
+    });
+    if (found === undefined) return undefined;
+    const { record, offer } = found;
+    const unfit = await outputFault(offer, output, options);
+    if (unfit !== undefined) return failureOf("OUTPUT_SCHEMA_VIOLATION", unfit);
+    const { artifacts = [], usage, quotedAmount } = delivery ?? {};
+    // Refused rather than failed: the seller can say it otherwise.
+    checkForms(artifacts.map(({ uri }, at) => [`delivery.artifacts[${at}].uri`, "uri", uri]));
+    const checked =
+      artifacts.length === 0 ? [] : (await results.checkArtifacts({ artifacts }, options)).artifacts;
+    const verdicts = checked.map(({ verdict }) => verdict);
+    const fault = evidenceFault(requiredArtifacts(record.request, offer), artifacts, verdicts);
+    if (fault !== undefined) return failureOf(fault.reason, fault.message);
+    if (offer.pricing === undefined) return undefined;
+    const price = priceOf(offer.pricing, record.limit, usage, quotedAmount);
+    return "error" in price ? failureOf(ErrorReason.BUDGET_EXCEEDED, price.error.message) : undefined;
+  };
+
+  /** Why an output does not fit the offer's schema; a check that could not run to its end is none that passed. */
+  async function outputFault(
+    { outputSchema: schema }: Offer,
+    output: TaskOutput | undefined,
+    options: CallOptions,
+  ): Promise<string | undefined> {
+    const value = output?.full;
+    // A receipt's result is an object, whatever the schema allows. (Agenta execution_receipt.schema.json `result`)
+    if (value?.kind.case !== "structValue") return "the result has to be an object";
+    if (schema === undefined) return undefined;
+    try {
+      const { violations } = await tasks.dependencies.verification.checkSchema(
+        { schema, valueJson: toJsonString(ValueSchema, value) },
+        options,
+      );
+      const [first] = violations;
+      return first && `/result${first.path}: ${first.message}`;
+    } catch (error) {
+      if (reasonOf(error) !== ErrorReason.CHECK_TIMEOUT) throw error;
+      return "the result could not be checked against the offer's schema in time";
+    }
+  }
+}

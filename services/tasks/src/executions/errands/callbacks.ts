@@ -1,0 +1,181 @@
+import { createHash } from "node:crypto";
+import { ExecutionReceiptSchema } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
+import type { Clock, Timers } from "@depute/core";
+import { type AllowedHosts, type Logger, Outbound } from "@depute/service";
+import type { Store } from "@depute/store";
+import { encode } from "@depute/wire";
+import type { Errands } from "../book/book.ts";
+import { backoffMs } from "../rules/backoff.ts";
+import { signatureBase, signatureParams } from "../rules/message-signature.ts";
+import {
+  type CallbackRow,
+  deleteCallback,
+  dueCallbacks,
+  earliestCallback,
+  insertCallback,
+  postponeCallback,
+} from "../store/callback-rows.ts";
+import { findExecution } from "../store/execution-rows.ts";
+import { readReceipt } from "../store/receipt-rows.ts";
+import type { CallbackKey } from "./callback-key.ts";
+
+/** Callbacks at once; one address that is slow holds up no more than its share. */
+const AT_ONCE = 16;
+/** The longest time without a look, milliseconds. */
+const MAX_WAIT_MS = 30_000;
+/** How long an address has for an answer, milliseconds. */
+const TIMEOUT_MS = 10_000;
+/** What is read of an answer, which nobody looks at, bytes. */
+const MAX_ANSWER_BYTES = 1024;
+const CONTENT_TYPE = "application/json";
+
+export interface CallbacksOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly log: Logger;
+  readonly hosts: AllowedHosts;
+  readonly key: CallbackKey;
+  /** Chance, for the jitter of backoffs. */
+  readonly random: () => number;
+}
+
+/**
+ * Tells buyers their receipts at the address that their request names (Agenta `callback.url`), each at least once, in their
+ * order, signed (RFC 9421), to hosts that configuration lists and to none else. What cannot be told is tried again for some
+ * hours, and given up then: the receipts can be read all the same.
+ */
+export class Callbacks {
+  readonly #options: CallbacksOptions;
+  readonly #outbound: Outbound;
+  readonly #closing = new AbortController();
+  #cancel: () => void = () => {};
+  #working: Promise<void> | undefined;
+  #woken = false;
+
+  constructor(options: CallbacksOptions) {
+    this.#options = options;
+    this.#outbound = new Outbound({ hosts: options.hosts });
+  }
+
+  readonly errands: Errands = {
+    issued: async (tx, { request, lastNumber }) => {
+      const url = request.callback?.url;
+      if (url === undefined || !this.#isAllowed(url)) return;
+      await insertCallback(tx, request.requestId, lastNumber, this.#options.clock.now());
+      tx.afterCommit(() => this.#wake());
+    },
+    attested: async () => {},
+  };
+
+  start(): void {
+    this.#wake();
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#cancel();
+    await this.#working;
+    this.#outbound.close();
+  }
+
+  #isAllowed(url: string): boolean {
+    try {
+      this.#outbound.check(url);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  #wake(): void {
+    this.#woken = true;
+    if (this.#working !== undefined || this.#closing.signal.aborted) return;
+    this.#cancel();
+    this.#working = this.#work().then((waitMs) => {
+      this.#working = undefined;
+      if (!this.#closing.signal.aborted) {
+        this.#cancel = this.#options.timers.after(waitMs, () => this.#wake());
+      }
+    });
+  }
+
+  /** @returns milliseconds to the next look */
+  async #work(): Promise<number> {
+    const { store, clock, log } = this.#options;
+    try {
+      while (this.#woken && !this.#closing.signal.aborted) {
+        this.#woken = false;
+        const due = await store.read((tx) => dueCallbacks(tx, clock.now(), AT_ONCE));
+        await Promise.all(due.map((row) => this.#tell(row)));
+        // The next receipt of a request waits for the one before it.
+        if (due.length > 0) this.#woken = true;
+      }
+      const nextMs = (await store.read(earliestCallback)) ?? Number.POSITIVE_INFINITY;
+      return Math.min(Math.max(1, nextMs - clock.now()), MAX_WAIT_MS);
+    } catch (error) {
+      if (!this.#closing.signal.aborted)
+        log.error({ err: error }, "callbacks could not be told; trying again");
+      return MAX_WAIT_MS;
+    }
+  }
+
+  async #tell(row: CallbackRow): Promise<void> {
+    const { store, clock, log, random } = this.#options;
+    try {
+      const isTold = await this.#send(row);
+      if (isTold || this.#closing.signal.aborted) {
+        if (isTold) await store.write((tx) => deleteCallback(tx, row));
+        return;
+      }
+    } catch (error) {
+      if (this.#closing.signal.aborted) return;
+      log.info({ err: error, request: row.requestId, attempts: row.attempts }, "a callback failed");
+    }
+    const waitMs = backoffMs(row.attempts + 1, random());
+    await store.write((tx) =>
+      waitMs === undefined ? deleteCallback(tx, row) : postponeCallback(tx, row, clock.now() + waitMs),
+    );
+  }
+
+  /** @returns whether the address took the receipt, or there is nothing to tell any more */
+  async #send({ requestId, number }: CallbackRow): Promise<boolean> {
+    const { store, clock, key } = this.#options;
+    const found = await store.read(async (tx) => {
+      const record = await findExecution(tx, requestId);
+      return record && { request: record.request, receipt: await readReceipt(tx, requestId, number) };
+    });
+    const callback = found?.request.callback;
+    if (found === undefined || callback === undefined) return true;
+    const body = JSON.stringify(encode(ExecutionReceiptSchema, found.receipt));
+    const url = this.#outbound.check(callback.url).href;
+    const digest = createHash("sha256").update(body).digest("base64");
+    const signed = {
+      method: "POST",
+      url,
+      contentType: CONTENT_TYPE,
+      contentDigest: `sha-256=:${digest}:`,
+    };
+    const params = signatureParams({ created: Math.floor(clock.now() / 1000), keyId: key.keyId });
+    const signature = Buffer.from(key.sign(signatureBase(signed, params))).toString("base64");
+    const reference = callback.authReference ?? "";
+    const answer = await this.#outbound.send(url, {
+      headers: {
+        "content-type": CONTENT_TYPE,
+        "content-length": String(Buffer.byteLength(body)),
+        "content-digest": signed.contentDigest,
+        "signature-input": `depute=${params}`,
+        signature: `depute=:${signature}:`,
+        "idempotency-key": found.receipt.receiptId,
+        // The buyer's own word for what the call is to be known by; it is no secret, and may hold anything.
+        ...(/^[\x21-\x7e]+$/.test(reference) && { "agenta-auth-reference": reference }),
+      },
+      body,
+      signal: AbortSignal.any([this.#closing.signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      idleMs: TIMEOUT_MS,
+      maxBytes: MAX_ANSWER_BYTES,
+    });
+    for await (const _ of answer.body);
+    return answer.status >= 200 && answer.status < 300;
+  }
+}

@@ -1,0 +1,123 @@
+import type { CallOptions } from "@connectrpc/connect";
+import { ErrorCode, type ExecutionError } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
+import type { ExecutionRequest } from "@depute/contracts/agenta/delegation/v0/execution_request_pb";
+import { type Offer, VerificationMode } from "@depute/contracts/agenta/delegation/v0/offer_pb";
+import { type Agent, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { ErrorReason } from "@depute/core";
+import { reasonOf } from "@depute/service";
+import { admit } from "../../core/creation/admission.ts";
+import { offerRefusal } from "../rules/admission.ts";
+import { draftOf } from "../rules/draft.ts";
+import { failed } from "../rules/refusal.ts";
+import { acceptableVerifiers, verifiersRefusal } from "../rules/verifiers.ts";
+import type { Acceptable, Asked } from "./asked.ts";
+import type { ExecutionsContext } from "./context.ts";
+import { lookUpOffer, resolveWork } from "./look-up.ts";
+
+/** What the other services say to a request: what is needed to accept it, or why it is refused. */
+export async function consider(
+  executions: ExecutionsContext,
+  asked: Asked,
+  options: CallOptions,
+): Promise<Acceptable | ExecutionError> {
+  const { dependencies, clock } = executions.tasks;
+  const { request, buyer, principal, identity } = asked;
+  if (request.buyerAgent?.organizationId !== buyer.organization) {
+    return failed(ErrorCode.BUYER_NOT_ALLOWED, "the buyer is registered with another organization", {
+      path: "/buyer_agent/organization_id",
+    });
+  }
+  const found = await lookUpOffer(executions, request, identity.principal, options);
+  const refusal = offerRefusal(request, found, clock.now());
+  if (refusal !== undefined) return refusal;
+  if (found.kind !== "offer") throw new Error("an offer that is not there was not refused");
+  const { offer } = found.facts;
+  const seller = await findAgent(dependencies, request.sellerAgentId, "", options);
+  if (seller?.status !== AgentStatus.ACTIVE) {
+    return failed(ErrorCode.OFFER_NOT_FOUND, "the seller is not there any more");
+  }
+  const unnamed = await verifiersFault(executions, request, offer, options);
+  if (unnamed !== undefined) return unnamed;
+  const unfit = await inputRefusal(executions, request, offer, options);
+  if (unfit !== undefined) return unfit;
+  const target = await resolveWork(executions, offer, seller, options);
+  const draft = draftOf(request, offer, clock.now());
+  try {
+    const { admission, ...rest } = await admit(
+      dependencies,
+      draft,
+      { ...target, capability: undefined },
+      principal,
+      clock.now(),
+      options,
+    );
+    const { capability } = target;
+    const more = { executionRequestId: request.requestId };
+    const own = capability && { capabilityId: capability.id, capabilityHash: capability.h };
+    return { offer, seller, admitted: { ...rest, admission: { ...admission, ...own, ...more } } };
+  } catch (error) {
+    const reason = reasonOf(error);
+    // The manifest of the buyer does not let it buy here, or nobody could look at the seller's results.
+    if (reason === ErrorReason.CALLER_NOT_ALLOWED) {
+      return failed(ErrorCode.BUYER_NOT_ALLOWED, "the buyer's own manifest does not allow it");
+    }
+    if (reason === ErrorReason.AGENT_NOT_FOUND) {
+      return failed("capacity_unavailable", "the seller's overseer is not there");
+    }
+    throw error;
+  }
+}
+
+/** Why the third parties that the request names are refused; they do not count where another one verifies. */
+async function verifiersFault(
+  { organizations }: ExecutionsContext,
+  request: ExecutionRequest,
+  offer: Offer,
+  options: CallOptions,
+): Promise<ExecutionError | undefined> {
+  if (offer.verificationPolicy?.mode !== VerificationMode.THIRD_PARTY_VERIFIED) return undefined;
+  const named = acceptableVerifiers(request);
+  if (named?.length === 0) return undefined;
+  const agentIds = [request.buyerAgent?.agentId ?? "", request.sellerAgentId, ...(named ?? [])];
+  const { affiliations } = await organizations.batchGetAffiliations({ agentIds }, options);
+  return verifiersRefusal(request, named, (id) => affiliations.find(({ agentId }) => agentId === id));
+}
+
+/** Whether the input does not fit the offer's schema, which no code but the verifier's runs. */
+async function inputRefusal(
+  { tasks }: ExecutionsContext,
+  request: ExecutionRequest,
+  { inputSchema: schema }: Offer,
+  options: CallOptions,
+): Promise<ExecutionError | undefined> {
+  if (schema === undefined) return undefined;
+  const mode = "schema_validation_failure";
+  const valueJson = JSON.stringify(request.input ?? {});
+  try {
+    const { violations } = await tasks.dependencies.verification.checkSchema({ schema, valueJson }, options);
+    const [first] = violations;
+    if (first === undefined) return undefined;
+    const faults = violations.map(({ path, message }) => ({ path: `/input${path}`, message }));
+    return failed(mode, `/input${first.path}: ${first.message}`, { path: `/input${first.path}`, faults });
+  } catch (error) {
+    if (reasonOf(error) !== ErrorReason.CHECK_TIMEOUT) throw error;
+    return failed(mode, "the input could not be checked against the offer's schema in time", {
+      path: "/input",
+    });
+  }
+}
+
+/** An agent by somebody's sight; undefined for one that is not there for it. */
+export async function findAgent(
+  { agents }: ExecutionsContext["tasks"]["dependencies"],
+  id: string,
+  viewer: string,
+  options: CallOptions,
+): Promise<Agent | undefined> {
+  try {
+    return (await agents.getAgent({ id, viewer }, options)).agent;
+  } catch (error) {
+    if (reasonOf(error) === ErrorReason.AGENT_NOT_FOUND) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,174 @@
+import {
+  type ExecutionError,
+  ExecutionStatus,
+} from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
+import type { Offer } from "@depute/contracts/agenta/delegation/v0/offer_pb";
+import { ApprovalState, SettlementState } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
+import { IdConflictPolicy, IdReusePolicy } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { DeputeError, ErrorReason, newId } from "@depute/core";
+import type { ReadTx, WriteTx } from "@depute/store";
+import { createTaskWithin } from "../../core/creation/create-task.ts";
+import { asCaller } from "../../core/handlers/context.ts";
+import { loadRefusal, type ParentFacts, parentRefusal } from "../rules/admission.ts";
+import { draftOf } from "../rules/draft.ts";
+import { limitOf } from "../rules/price.ts";
+import { afterFailure, awaitApproval, NOTHING } from "../rules/receipt.ts";
+import type { ExecutionRecord } from "../rules/record.ts";
+import { failed } from "../rules/refusal.ts";
+import { firstState } from "../rules/settlement.ts";
+import { timesOf } from "../rules/terms.ts";
+import { countRejected, findExecution, loadOf, spentOnParts } from "../store/execution-rows.ts";
+import type { Acceptable, Answered, Asked } from "./asked.ts";
+import type { ExecutionsContext } from "./context.ts";
+
+/** Rejected requests that are kept of one buyer at once. */
+const MAX_REJECTED = 10_000;
+
+/** A task of an execution has no external id that could be taken. */
+const ANY = {
+  reusePolicy: IdReusePolicy.UNSPECIFIED,
+  conflictPolicy: IdConflictPolicy.UNSPECIFIED,
+} as const;
+
+/** What only the transaction knows: the execution that this one is a part of, and how busy the seller is. */
+export async function refusalNow(
+  tx: ReadTx,
+  { tasks }: ExecutionsContext,
+  { request }: Asked,
+  offer: Offer,
+): Promise<ExecutionError | undefined> {
+  const nowMs = tasks.clock.now();
+  if (request.parentRequestId !== undefined) {
+    const parent = await parentFacts(tx, request.parentRequestId);
+    const refusal = parentRefusal(request, parent, timesOf(request, offer, nowMs).deadline);
+    if (refusal !== undefined) return refusal;
+  }
+  return loadRefusal(offer, await loadOf(tx, request.offerId, nowMs));
+}
+
+async function parentFacts(tx: ReadTx, requestId: string): Promise<ParentFacts | undefined> {
+  const parent = await findExecution(tx, requestId);
+  if (parent === undefined) return undefined;
+  return {
+    sellerId: parent.request.sellerAgentId,
+    status: parent.status,
+    currency: parent.request.payment?.currency ?? "",
+    limit: parent.limit,
+    spent: await spentOnParts(tx, requestId),
+    deadline: parent.deadline,
+  };
+}
+
+/** A tree of work that grew too large, or goes round: refusals of the task engine in the protocol's words. */
+export function treeRefusal(error: unknown): ExecutionError | undefined {
+  if (!(error instanceof DeputeError)) return undefined;
+  const path = { path: "/parent_request_id" };
+  switch (error.reason) {
+    case ErrorReason.TASK_CYCLE:
+    case ErrorReason.TASK_STATE_CONFLICT:
+    case ErrorReason.TASK_NOT_FOUND:
+      return failed("schema_validation_failure", error.message, path);
+    case ErrorReason.LIMIT_EXCEEDED:
+      return (error.metadata.limit ?? "").startsWith("tree.")
+        ? failed("capacity_unavailable", error.message, path)
+        : undefined;
+    default:
+      return undefined;
+  }
+}
+
+export async function accepted(
+  tx: WriteTx,
+  { tasks, book }: ExecutionsContext,
+  asked: Asked,
+  { offer, seller, admitted }: Acceptable,
+): Promise<Answered> {
+  const { request, principal, identity } = asked;
+  const { engine, treeLimits, contextMemory } = tasks;
+  const nowMs = tasks.clock.now();
+  const { startFrom, startBy, deadline } = timesOf(request, offer, nowMs);
+  const parent = request.parentRequestId && (await findExecution(tx, request.parentRequestId));
+  const draft = draftOf(request, offer, nowMs, parent ? parent.taskId : "");
+  // The request's own ids are compared with all of its content; this one is the task's alone.
+  const creation = { delegator: principal, requestId: newId(), draft, digest: asked.digest, policies: ANY };
+  const rights = { caller: asCaller(identity), treeLimits, contextMemory };
+  const timed = { ...admitted, admission: { ...admitted.admission, startByMs: startBy } };
+  const { taskId } = await createTaskWithin(tx, engine, creation, timed, rights);
+  const needsApproval = request.executionConstraints?.requiresHumanApprovalBeforeStart === true;
+  // What waits for a person is held back until it has to have begun: then it is over anyway.
+  if (needsApproval) await engine.availableFrom(tx, taskId, deadline);
+  else if (startFrom > nowMs) await engine.availableFrom(tx, taskId, startFrom);
+  const record: ExecutionRecord = {
+    ...blank(asked, nowMs),
+    sellerPrincipal: seller.principal,
+    sellerOrganization: seller.organization,
+    taskId,
+    status: ExecutionStatus.ACCEPTED,
+    approval: needsApproval ? ApprovalState.AWAITED : ApprovalState.UNSPECIFIED,
+    settlement: firstState(request.payment?.escrowRequired === true),
+    startBy,
+    deadline,
+    endMs: undefined,
+  };
+  const receipt = await book.enter(
+    tx,
+    record,
+    {
+      executionId: taskId,
+      status: ExecutionStatus.ACCEPTED,
+      nextAction: needsApproval ? awaitApproval(startBy) : NOTHING,
+    },
+    offer,
+  );
+  return { receipt, repeated: false };
+}
+
+export async function rejected(
+  tx: WriteTx,
+  { tasks, book }: ExecutionsContext,
+  asked: Asked,
+  error: ExecutionError,
+): Promise<Answered> {
+  const nowMs = tasks.clock.now();
+  if ((await countRejected(tx, asked.buyer.id)) >= MAX_REJECTED) {
+    throw new DeputeError(
+      ErrorReason.LIMIT_EXCEEDED,
+      "too many requests of this buyer were rejected of late",
+      {
+        metadata: { limit: "rejected_requests", max: String(MAX_REJECTED) },
+      },
+    );
+  }
+  const receipt = await book.enter(tx, blank(asked, nowMs), {
+    executionId: "",
+    status: ExecutionStatus.REJECTED,
+    reason: error.message,
+    error,
+    nextAction: afterFailure(error),
+  });
+  return { receipt, repeated: false };
+}
+
+/** The record of a request that is rejected. */
+function blank({ request, digest, principal }: Asked, nowMs: number): ExecutionRecord {
+  return {
+    request,
+    digest,
+    buyerPrincipal: principal,
+    sellerPrincipal: "",
+    sellerOrganization: "",
+    taskId: "",
+    status: ExecutionStatus.REJECTED,
+    approval: ApprovalState.UNSPECIFIED,
+    settlement: SettlementState.UNSPECIFIED,
+    limit: limitOf(request),
+    finalAmount: undefined,
+    captureId: "",
+    startBy: nowMs,
+    deadline: nowMs,
+    verifyBy: undefined,
+    createMs: nowMs,
+    endMs: nowMs,
+    lastNumber: 1,
+  };
+}

@@ -1,0 +1,245 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import {
+  ExecutionReceiptSchema,
+  ExecutionStatus,
+} from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
+import {
+  type ExecutionService,
+  type ListExecutionsRequest,
+  type NumberedReceipt,
+  SettlementSchema,
+  type WatchReceiptsRequest,
+} from "@depute/contracts/depute/tasks/v1/execution_service_pb";
+import { TaskCancelledSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import {
+  DeputeError,
+  decodePageToken,
+  ErrorReason,
+  encodePageToken,
+  invalid,
+  pageSize,
+  toTimestamp,
+} from "@depute/core";
+import { bytesOf, cutPage, follow, linkSignals, mayActFor } from "@depute/service";
+import { type Caller, callerOf, callOptions } from "../../core/handlers/context.ts";
+import { advance } from "../../core/rules/advance.ts";
+import { submitVerification } from "../errands/verifications.ts";
+import { executionNotFound, stateConflict } from "../rules/errors.ts";
+import { isTerminal } from "../rules/machine.ts";
+import type { ExecutionRecord } from "../rules/record.ts";
+import { isSettled } from "../rules/settlement.ts";
+import { needsVerification } from "../rules/terms.ts";
+import { findByTask, findExecution, listExecutions, readOffer } from "../store/execution-rows.ts";
+import { readReceipt, readReceipts, readSettlements } from "../store/receipt-rows.ts";
+import type { ExecutionsContext } from "./context.ts";
+import { requestExecution } from "./request.ts";
+
+/** How many of a stream's ordinary intervals a watcher waits between looks that nothing wakes. */
+const IDLE_POLLS = 10;
+
+/** What buyers, sellers and verifiers call. */
+export function executionService(executions: ExecutionsContext): ServiceImpl<typeof ExecutionService> {
+  const { tasks } = executions;
+  const { engine } = tasks;
+  const { store } = engine;
+
+  const find = (caller: Caller, requestId: string) =>
+    store.read(async (tx) => requireVisible(caller, await findExecution(tx, requestId), requestId));
+
+  return {
+    async requestExecution({ request }, context) {
+      if (request === undefined) throw invalid("request", "is required");
+      const { receipt, repeated } = await requestExecution(executions, request, context);
+      return { receipt, repeatedRequest: repeated };
+    },
+
+    async getExecution(request, context) {
+      const caller = await callerOf(tasks, context);
+      return store.read(async (tx) => {
+        const name = request.name.value ?? "";
+        const found = request.name.case === "requestId" ? findExecution(tx, name) : findByTask(tx, name);
+        const record = requireVisible(caller, await found, name);
+        const { createMs, endMs, approval, lastNumber, taskId } = record;
+        return {
+          execution: {
+            request: record.request,
+            receipt: await readReceipt(tx, record.request.requestId, lastNumber),
+            taskId,
+            approval,
+            lastNumber,
+            createTime: toTimestamp(createMs),
+            ...(endMs !== undefined && { endTime: toTimestamp(endMs) }),
+          },
+        };
+      });
+    },
+
+    listExecutions: (request, context) => listPage(executions, request, context),
+
+    async listReceipts({ requestId }, context) {
+      const caller = await callerOf(tasks, context);
+      await find(caller, requestId);
+      return { receipts: await store.read((tx) => readReceipts(tx, requestId)) };
+    },
+
+    async *watchReceipts(request, context) {
+      const caller = await callerOf(tasks, context);
+      const record = await find(caller, request.requestId);
+      requireNumber(record, request);
+      if (request.tellStart) yield {};
+      for await (const receipt of watch(executions, request, context)) yield { receipt };
+    },
+
+    async approveExecution({ requestId }, context) {
+      const caller = await callerOf(tasks, context);
+      const record = await find(caller, requestId);
+      requireBuyer(caller, record);
+      return { receipt: await executions.approvals.approve(requestId) };
+    },
+
+    async cancelExecution({ requestId, reason }, context) {
+      const caller = await callerOf(tasks, context);
+      const receipt = await store.write(async (tx) => {
+        const record = requireVisible(caller, await findExecution(tx, requestId), requestId);
+        requireBuyer(caller, record);
+        if (record.status !== ExecutionStatus.CANCELLED) {
+          if (isTerminal(record.status)) throw stateConflict(record, "the execution has ended");
+          const value = create(TaskCancelledSchema, { reason });
+          await engine.changeWithin(tx, record.taskId, (before, nowMs) =>
+            advance(before, { payload: { case: "cancelled", value }, by: "delegator" }, nowMs),
+          );
+        }
+        const after = requireVisible(caller, await findExecution(tx, requestId), requestId);
+        return readReceipt(tx, requestId, after.lastNumber);
+      });
+      return { receipt };
+    },
+
+    async submitVerification({ result }, context) {
+      if (result === undefined) throw invalid("result", "is required");
+      return submitVerification(executions, result, context);
+    },
+
+    async getCallbackKey(_request, context) {
+      await tasks.authority.identify(context);
+      const { publicKey, keyId } = executions.callbackKey;
+      return { publicKey, keyId };
+    },
+
+    async getSettlement({ requestId }, context) {
+      const caller = await callerOf(tasks, context);
+      const record = await find(caller, requestId);
+      return store.read(async (tx) => {
+        if (record.taskId === "") return { settlement: create(SettlementSchema) };
+        const { request, settlement: state, limit, finalAmount, captureId, verifyBy } = record;
+        const settlement = create(SettlementSchema, {
+          state,
+          currency: request.payment?.currency ?? "",
+          limitAmount: limit,
+          ...(finalAmount !== undefined && { finalAmount }),
+          paymentAuthorizationId: request.payment?.paymentAuthorizationId ?? "",
+          paymentCaptureId: captureId,
+          verificationRequired: needsVerification(request, await readOffer(tx, record)),
+          ...(verifyBy !== undefined && { verificationExpireTime: toTimestamp(verifyBy) }),
+          entries: await readSettlements(tx, requestId),
+        });
+        return { settlement };
+      });
+    },
+  };
+}
+
+async function listPage(
+  { tasks }: ExecutionsContext,
+  { party, pageSize: asked, pageToken }: ListExecutionsRequest,
+  context: HandlerContext,
+) {
+  const identity = await tasks.authority.identify(context);
+  const id = party.value ?? "";
+  const options = callOptions(tasks, context);
+  const { agent } = await tasks.dependencies.agents.getAgent({ id, viewer: identity.principal }, options);
+  if (agent === undefined || !mayActFor(identity, agent.principal)) {
+    const field = party.case === "buyerAgentId" ? "buyer_agent_id" : "seller_agent_id";
+    throw new DeputeError(
+      ErrorReason.CALLER_NOT_ALLOWED,
+      `${field}: names no agent of the caller's, and only an agent itself lists its executions`,
+      { metadata: { agent: id }, violations: [{ field, description: "is no agent of the caller's" }] },
+    );
+  }
+  const filters = { list: "executions", party: party.case, id };
+  const size = pageSize(asked);
+  const [createMs, requestId] = decodePageToken(pageToken, filters) ?? [];
+  const after =
+    createMs === undefined ? undefined : { createMs: Number(createMs), requestId: String(requestId) };
+  const column = party.case === "buyerAgentId" ? "buyer_id" : "seller_id";
+  const rows = await tasks.engine.store.read((tx) => listExecutions(tx, column, id, after, size + 1));
+  const { items: page, more } = cutPage(rows, size, ({ receipt }) =>
+    bytesOf(ExecutionReceiptSchema, receipt),
+  );
+  const last = page.at(-1);
+  const isMore = more && last !== undefined;
+  return {
+    receipts: page.map(({ receipt }) => receipt),
+    nextPageToken: isMore ? encodePageToken([last.createMs, last.requestId], filters) : "",
+  };
+}
+
+/** @throws DeputeError INVALID_REQUEST for a cursor beyond the newest receipt */
+function requireNumber({ lastNumber }: ExecutionRecord, { afterNumber }: WatchReceiptsRequest): void {
+  if (afterNumber <= lastNumber) return;
+  throw invalid("after_number", `is beyond the newest receipt, which is ${lastNumber}`);
+}
+
+async function* watch(
+  { tasks, wakeUps }: ExecutionsContext,
+  { requestId, afterNumber }: WatchReceiptsRequest,
+  context: Pick<HandlerContext, "signal">,
+): AsyncGenerator<NumberedReceipt, void, undefined> {
+  const { store } = tasks.engine;
+  const link = linkSignals(context.signal, tasks.stopping);
+  // Whether anything may still come is read with the receipts, so that the newest one is known to be the last.
+  const last = await store.read((tx) => lastOf(tx, requestId));
+  if (last === afterNumber) return link.release();
+  let end = last;
+  try {
+    yield* follow({
+      read: (after, limit) =>
+        store.read(async (tx) => {
+          end = await lastOf(tx, requestId);
+          return (await readReceipts(tx, requestId, after)).slice(0, limit);
+        }),
+      position: ({ number }) => number,
+      after: afterNumber,
+      wake: (listener) => wakeUps.on(requestId, listener),
+      pollMs: IDLE_POLLS * tasks.pollMs,
+      timers: tasks.timers,
+      signal: link.signal,
+      done: ({ number }) => number === end,
+    });
+  } finally {
+    link.release();
+  }
+}
+
+/** The number of the last receipt that there will ever be; undefined while more may come. */
+async function lastOf(
+  tx: Parameters<typeof findExecution>[0],
+  requestId: string,
+): Promise<number | undefined> {
+  const record = await findExecution(tx, requestId);
+  if (record === undefined) return 0;
+  return isTerminal(record.status) && isSettled(record.settlement) ? record.lastNumber : undefined;
+}
+
+/** @throws DeputeError EXECUTION_NOT_FOUND: what is not the caller's looks like what does not exist */
+function requireVisible(caller: Caller, record: ExecutionRecord | undefined, name: string): ExecutionRecord {
+  if (record === undefined) throw executionNotFound(name);
+  if (caller.mayActFor(record.buyerPrincipal) || caller.mayActFor(record.sellerPrincipal)) return record;
+  throw executionNotFound(name);
+}
+
+function requireBuyer(caller: Caller, { buyerPrincipal }: ExecutionRecord): void {
+  if (caller.mayActFor(buyerPrincipal)) return;
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "only the buyer can do this");
+}

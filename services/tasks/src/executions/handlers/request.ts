@@ -1,0 +1,103 @@
+import { fromJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext } from "@connectrpc/connect";
+import type { ExecutionError } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
+import {
+  type ExecutionRequest,
+  ExecutionRequestSchema,
+} from "@depute/contracts/agenta/delegation/v0/execution_request_pb";
+import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { DeputeError, ErrorReason } from "@depute/core";
+import { mayActFor } from "@depute/service";
+import type { ReadTx } from "@depute/store";
+import { messageDigest } from "../../core/engine/digest.ts";
+import { callOptions } from "../../core/handlers/context.ts";
+import { DELEGATE_RIGHT } from "../../core/handlers/create.ts";
+import { checkValue, MAX_VALUE_BYTES } from "../../core/rules/values.ts";
+import { checkRequestForms } from "../rules/forms.ts";
+import { findByKey, findExecution } from "../store/execution-rows.ts";
+import { readReceipt } from "../store/receipt-rows.ts";
+import type { Answered, Asked } from "./asked.ts";
+import { consider, findAgent } from "./consider.ts";
+import type { ExecutionsContext } from "./context.ts";
+import { accepted, refusalNow, rejected, treeRefusal } from "./enter.ts";
+
+/**
+ * Answers a request with its first receipt. What the platform's other services know is asked first; everything that
+ * executions of others decide, the transaction decides.
+ *
+ * @throws DeputeError CALLER_NOT_ALLOWED, REQUEST_ID_REUSED, INVALID_REQUEST, LIMIT_EXCEEDED, DEPENDENCY_UNAVAILABLE
+ */
+export async function requestExecution(
+  executions: ExecutionsContext,
+  request: ExecutionRequest,
+  context: HandlerContext,
+): Promise<Answered> {
+  const { tasks } = executions;
+  const { store } = tasks.engine;
+  const input = fromJson(ValueSchema, request.input ?? {});
+  checkValue(input, "request.input", MAX_VALUE_BYTES);
+  checkRequestForms(request);
+  const asked = await identifyBuyer(executions, request, context);
+  const known = await store.read((tx) => findAnswered(tx, asked));
+  if (known !== undefined) return known;
+  const options = callOptions(tasks, context);
+  const considered = await consider(executions, asked, options);
+  const reject = (error: ExecutionError) =>
+    store.write(async (tx) => (await findAnswered(tx, asked)) ?? rejected(tx, executions, asked, error));
+  if ("code" in considered) return reject(considered);
+  try {
+    return await store.write(async (tx) => {
+      const before = await findAnswered(tx, asked);
+      if (before !== undefined) return before;
+      const refusal = await refusalNow(tx, executions, asked, considered.offer);
+      if (refusal !== undefined) return rejected(tx, executions, asked, refusal);
+      return accepted(tx, executions, asked, considered);
+    });
+  } catch (error) {
+    const refusal = treeRefusal(error);
+    if (refusal === undefined) throw error;
+    return reject(refusal);
+  }
+}
+
+/** Who asks: the buyer is an agent of the caller's. Its organization is judged with the request. */
+async function identifyBuyer(
+  { tasks }: ExecutionsContext,
+  request: ExecutionRequest,
+  context: HandlerContext,
+): Promise<Asked> {
+  const resource = `${request.sellerAgentId}/${request.offerId}`;
+  const identity = await tasks.authority.authorise(context, { ...DELEGATE_RIGHT, resource });
+  const id = request.buyerAgent?.agentId ?? "";
+  const options = callOptions(tasks, context);
+  const buyer = await findAgent(tasks.dependencies, id, identity.principal, options);
+  if (buyer?.status !== AgentStatus.ACTIVE || !mayActFor(identity, buyer.principal)) {
+    throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the buyer is no agent of the caller's", {
+      metadata: { agent: id },
+      violations: [{ field: "request.buyer_agent.agent_id", description: "is no agent of the caller's" }],
+    });
+  }
+  return {
+    request,
+    digest: messageDigest(ExecutionRequestSchema, request),
+    identity,
+    buyer,
+    principal: buyer.principal || identity.principal,
+  };
+}
+
+/** @throws DeputeError REQUEST_ID_REUSED when the key or the id came with another request */
+async function findAnswered(tx: ReadTx, { request, digest }: Asked): Promise<Answered | undefined> {
+  const { idempotencyKey, requestId } = request;
+  const byKey = await findByKey(tx, request.buyerAgent?.agentId ?? "", idempotencyKey);
+  if (byKey?.digest === digest) {
+    return { receipt: await readReceipt(tx, byKey.request.requestId, 1), repeated: true };
+  }
+  const field = byKey === undefined ? "request.request_id" : "request.idempotency_key";
+  if (byKey === undefined && (await findExecution(tx, requestId)) === undefined) return undefined;
+  throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, `${field}: came with another request before`, {
+    metadata: { request_id: byKey === undefined ? requestId : idempotencyKey },
+    violations: [{ field, description: "came with another request before" }],
+  });
+}

@@ -1,0 +1,238 @@
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import {
+  type ExecutionReceipt,
+  ExecutionReceiptSchema,
+  ExecutionStatus,
+} from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
+import { ExecutionRequestSchema } from "@depute/contracts/agenta/delegation/v0/execution_request_pb";
+import { type Offer, OfferSchema } from "@depute/contracts/agenta/delegation/v0/offer_pb";
+import type { ApprovalState, SettlementState } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
+import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import type { Load } from "../rules/admission.ts";
+import { RATE_WINDOW_MS } from "../rules/admission.ts";
+import type { ExecutionRecord } from "../rules/record.ts";
+
+interface Row {
+  request: Uint8Array;
+  digest: string;
+  buyer_principal: string;
+  seller_principal: string;
+  seller_organization: string;
+  task_id: string | null;
+  status: number;
+  approval: number;
+  settlement: number;
+  limit_amount: number;
+  final_amount: number | null;
+  capture_id: string;
+  start_by_ms: number;
+  deadline_ms: number;
+  verify_by_ms: number | null;
+  create_ms: number;
+  end_ms: number | null;
+  last_number: number;
+}
+
+const COLUMNS =
+  "request, digest, buyer_principal, seller_principal, seller_organization, task_id, status, approval, settlement, " +
+  "limit_amount, final_amount, capture_id, start_by_ms, deadline_ms, verify_by_ms, create_ms, end_ms, last_number";
+
+// Written into statements: a partial index is used only when its condition stands there.
+const OPEN = `status IN (${ExecutionStatus.ACCEPTED}, ${ExecutionStatus.IN_PROGRESS})`;
+
+async function find(tx: ReadTx, where: string, params: SqlValue[]): Promise<ExecutionRecord | undefined> {
+  const row = await tx.get<Row>(`SELECT ${COLUMNS} FROM executions WHERE ${where}`, params);
+  return row && toRecord(row);
+}
+
+export function findExecution(tx: ReadTx, requestId: string): Promise<ExecutionRecord | undefined> {
+  return find(tx, "request_id = ?", [requestId]);
+}
+
+/** The execution that a task carries out. */
+export function findByTask(tx: ReadTx, taskId: string): Promise<ExecutionRecord | undefined> {
+  return find(tx, "task_id = ?", [taskId]);
+}
+
+/** What a buyer asked for under an idempotency key. */
+export function findByKey(tx: ReadTx, buyerId: string, key: string): Promise<ExecutionRecord | undefined> {
+  return find(tx, "buyer_id = ? AND idempotency_key = ?", [buyerId, key]);
+}
+
+export async function insertExecution(tx: WriteTx, record: ExecutionRecord): Promise<void> {
+  const { request } = record;
+  await tx.run(
+    `INSERT INTO executions (request_id, buyer_id, idempotency_key, digest, buyer_principal, seller_id,
+       seller_principal, seller_organization, task_id, offer_id, offer_version, parent_request_id, status, approval,
+       settlement, limit_amount, final_amount, capture_id, start_by_ms, deadline_ms, verify_by_ms, create_ms,
+       end_ms, last_number, request)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    [
+      request.requestId,
+      request.buyerAgent?.agentId ?? "",
+      request.idempotencyKey,
+      record.digest,
+      record.buyerPrincipal,
+      request.sellerAgentId,
+      record.sellerPrincipal,
+      record.sellerOrganization,
+      record.taskId || null,
+      request.offerId,
+      request.offerVersion,
+      request.parentRequestId ?? "",
+      record.status,
+      record.approval,
+      record.settlement,
+      record.limit,
+      record.finalAmount ?? null,
+      record.captureId,
+      record.startBy,
+      record.deadline,
+      record.verifyBy ?? null,
+      record.createMs,
+      record.endMs ?? null,
+      record.lastNumber,
+      toBinary(ExecutionRequestSchema, request),
+    ],
+  );
+}
+
+/** Stores what has changed; what was asked for never does. */
+export async function updateExecution(tx: WriteTx, record: ExecutionRecord): Promise<void> {
+  await tx.run(
+    `UPDATE executions SET status = ?, approval = ?, settlement = ?, final_amount = ?, capture_id = ?,
+       verify_by_ms = ?, end_ms = ?, last_number = ? WHERE request_id = ?`,
+    [
+      record.status,
+      record.approval,
+      record.settlement,
+      record.finalAmount ?? null,
+      record.captureId,
+      record.verifyBy ?? null,
+      record.endMs ?? null,
+      record.lastNumber,
+      record.request.requestId,
+    ],
+  );
+}
+
+/** Ids of requests that nobody verified in time, the longest overdue first. */
+export async function dueExecutions(tx: ReadTx, nowMs: number, limit: number): Promise<string[]> {
+  const rows = await tx.all<{ request_id: string }>(
+    `SELECT request_id FROM executions WHERE verify_by_ms IS NOT NULL AND verify_by_ms <= ?
+     ORDER BY verify_by_ms, request_id LIMIT ?`,
+    [nowMs, limit],
+  );
+  return rows.map((row) => row.request_id);
+}
+
+/** When the time for a verification is over next, epoch milliseconds. */
+export async function earliestDue(tx: ReadTx): Promise<number | undefined> {
+  const row = await tx.get<{ verify_by_ms: number }>(
+    `SELECT verify_by_ms FROM executions WHERE verify_by_ms IS NOT NULL
+     ORDER BY verify_by_ms, request_id LIMIT 1`,
+  );
+  return row?.verify_by_ms;
+}
+
+/** How busy an offer is, all its versions together. */
+export async function loadOf(tx: ReadTx, offerId: string, nowMs: number): Promise<Load> {
+  const open = await tx.get<{ n: number }>(
+    `SELECT count(*) AS n FROM executions WHERE offer_id = ? AND ${OPEN}`,
+    [offerId],
+  );
+  const taken = await tx.get<{ n: number }>(
+    `SELECT count(*) AS n FROM executions WHERE offer_id = ? AND create_ms > ? AND status <> ${ExecutionStatus.REJECTED}`,
+    [offerId, nowMs - RATE_WINDOW_MS],
+  );
+  return { open: open?.n ?? 0, lastMinute: taken?.n ?? 0 };
+}
+
+/** How many rejected requests of a buyer are kept. */
+export async function countRejected(tx: ReadTx, buyerId: string): Promise<number> {
+  const row = await tx.get<{ n: number }>(
+    `SELECT count(*) AS n FROM executions WHERE buyer_id = ? AND status = ${ExecutionStatus.REJECTED}`,
+    [buyerId],
+  );
+  return row?.n ?? 0;
+}
+
+/** What the parts of an execution cost or may cost, minor units: what came to nothing costs nothing. */
+export async function spentOnParts(tx: ReadTx, parentRequestId: string): Promise<bigint> {
+  const row = await tx.get<{ spent: number | null }>(
+    `SELECT sum(CASE WHEN ${OPEN} THEN limit_amount ELSE coalesce(final_amount, 0) END) AS spent
+     FROM executions WHERE parent_request_id = ? AND parent_request_id <> ''`,
+    [parentRequestId],
+  );
+  return BigInt(row?.spent ?? 0);
+}
+
+export interface ListedExecution {
+  readonly requestId: string;
+  readonly createMs: number;
+  readonly receipt: ExecutionReceipt;
+}
+
+/** The newest receipts of what an agent bought or sold, the newest request first. */
+export async function listExecutions(
+  tx: ReadTx,
+  party: "buyer_id" | "seller_id",
+  agentId: string,
+  after: { readonly createMs: number; readonly requestId: string } | undefined,
+  limit: number,
+): Promise<ListedExecution[]> {
+  const rows = await tx.all<{ request_id: string; create_ms: number; receipt: Uint8Array }>(
+    `SELECT e.request_id, e.create_ms, r.receipt FROM executions e
+     JOIN execution_receipts r ON r.request_id = e.request_id AND r.number = e.last_number
+     WHERE e.${party} = ? ${after === undefined ? "" : "AND (e.create_ms, e.request_id) < (?, ?)"}
+     ORDER BY e.create_ms DESC, e.request_id DESC LIMIT ?`,
+    [agentId, ...(after === undefined ? [] : [after.createMs, after.requestId]), limit],
+  );
+  return rows.map((row) => ({
+    requestId: row.request_id,
+    createMs: row.create_ms,
+    receipt: fromBinary(ExecutionReceiptSchema, row.receipt),
+  }));
+}
+
+/** Keeps an offer as it was bought; a published version never changes. */
+export async function insertOffer(tx: WriteTx, offer: Offer): Promise<void> {
+  await tx.run(
+    `INSERT INTO execution_offers (offer_id, offer_version, offer) VALUES (?, ?, ?)
+     ON CONFLICT (offer_id, offer_version) DO NOTHING`,
+    [offer.offerId, offer.offerVersion ?? "", toBinary(OfferSchema, offer)],
+  );
+}
+
+/** The offer that an execution was bought on. @throws Error when it is not there */
+export async function readOffer(tx: ReadTx, { request }: ExecutionRecord): Promise<Offer> {
+  const row = await tx.get<{ offer: Uint8Array }>(
+    "SELECT offer FROM execution_offers WHERE offer_id = ? AND offer_version = ?",
+    [request.offerId, request.offerVersion],
+  );
+  if (row === undefined) throw new Error(`the offer of the execution ${request.requestId} is not there`);
+  return fromBinary(OfferSchema, row.offer);
+}
+
+function toRecord(row: Row): ExecutionRecord {
+  return {
+    request: fromBinary(ExecutionRequestSchema, row.request),
+    digest: row.digest,
+    buyerPrincipal: row.buyer_principal,
+    sellerPrincipal: row.seller_principal,
+    sellerOrganization: row.seller_organization,
+    taskId: row.task_id ?? "",
+    status: row.status as ExecutionStatus,
+    approval: row.approval as ApprovalState,
+    settlement: row.settlement as SettlementState,
+    limit: BigInt(row.limit_amount),
+    finalAmount: row.final_amount === null ? undefined : BigInt(row.final_amount),
+    captureId: row.capture_id,
+    startBy: row.start_by_ms,
+    deadline: row.deadline_ms,
+    verifyBy: row.verify_by_ms ?? undefined,
+    createMs: row.create_ms,
+    endMs: row.end_ms ?? undefined,
+    lastNumber: row.last_number,
+  };
+}

@@ -1,0 +1,44 @@
+import type { Clock } from "@depute/core";
+import type { Store } from "@depute/store";
+import { RegularPurge, type RegularPurgeOptions } from "../../core/engine/regular-purge.ts";
+import { deleteExecution, endedExecutions, rejectedExecutions } from "../store/purge-rows.ts";
+
+/** Executions that are forgotten in one transaction. */
+const BATCH = 100;
+/** An answer to an idempotency key is kept for so long at least, whatever the settings say; milliseconds. */
+const SHORTEST_MS = 24 * 3_600_000;
+
+export interface PurgerOptions extends RegularPurgeOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** How long an execution is kept after its end, milliseconds. */
+  readonly retentionMs: number;
+  /** How long a rejected request is, milliseconds. */
+  readonly rejectedRetentionMs: number;
+}
+
+/** Forgets executions that ended long ago, with their receipts. One whose payment is open is kept. */
+export class ExecutionPurger extends RegularPurge {
+  readonly #options: PurgerOptions;
+
+  constructor(options: PurgerOptions) {
+    super(options, "executions");
+    this.#options = options;
+  }
+
+  /** Purges whatever is due. */
+  override async purge(): Promise<void> {
+    const { store, clock, retentionMs, rejectedRetentionMs } = this.#options;
+    for (let more = true; more && !this.isClosed; ) {
+      more = await store.write(async (tx) => {
+        const before = (keptMs: number) => clock.now() - Math.max(keptMs, SHORTEST_MS);
+        const due = [
+          ...(await endedExecutions(tx, before(retentionMs), BATCH)),
+          ...(await rejectedExecutions(tx, before(rejectedRetentionMs), BATCH)),
+        ];
+        for (const requestId of new Set(due)) await deleteExecution(tx, requestId);
+        return due.length >= BATCH;
+      });
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import { readFileSync } from "node:fs";
+import { isObject } from "@depute/core";
+import { readEndpoint } from "../rules/endpoint.ts";
+import { NOT_ALLOWED, PeerFault } from "../rules/refusal.ts";
+import { grpcPeer } from "./grpc-peer.ts";
+import { httpPeer } from "./http-peer.ts";
+import type { Peer, PeerOutbound } from "./peer.ts";
+
+/** The server at an agent's address. @throws PeerFault ADDRESS_NOT_ALLOWED, ENDPOINT_UNREACHABLE */
+export type PeerAt = (address: string) => Promise<Peer>;
+
+/** Headers to present at endpoints, by what stands before the path of their addresses. */
+export type PeerCredentials = ReadonlyMap<string, Readonly<Record<string, string>>>;
+
+export function peersOver(outbound: PeerOutbound, credentials: PeerCredentials): PeerAt {
+  return async (address) => {
+    const endpoint = readEndpoint(address);
+    if (endpoint === undefined) {
+      throw new PeerFault(NOT_ALLOWED, "the agent's endpoint is no http, https, grpc or grpcs address");
+    }
+    const presented = credentials.get(originOf(address)) ?? {};
+    if (endpoint.protocol === "grpc") return grpcPeer(outbound.calls, endpoint, presented);
+    return httpPeer(outbound, endpoint, presented);
+  };
+}
+
+/**
+ * Reads the file of credentials: an object of `{"bearer": secret}` or `{"apikey": secret}` by origins as
+ * `https://agents.example` and `grpcs://agents.example:443`. Without a file there are none.
+ *
+ * @throws Error that says what is wrong, and no secret
+ */
+export function readPeerCredentials(file: string): PeerCredentials {
+  if (file === "") return new Map();
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(readFileSync(file, "utf8"));
+  } catch (error) {
+    throw new Error(
+      `${file} cannot be read as JSON: ${error instanceof SyntaxError ? "a syntax error" : error}`,
+    );
+  }
+  if (!isObject(parsed)) throw new Error(`${file} has to be an object`);
+  return new Map(
+    Object.entries(parsed).map(([origin, given]) => {
+      if (originOf(origin) !== origin)
+        throw new Error(`${file}: ${origin} is no origin like https://host:port`);
+      return [origin, headersOf(file, origin, given)];
+    }),
+  );
+}
+
+function headersOf(file: string, origin: string, given: unknown): Record<string, string> {
+  const { bearer, apikey, ...more } = isObject(given) ? given : {};
+  const isText = (value: unknown): value is string => typeof value === "string" && /^[!-~]+$/.test(value);
+  if (Object.keys(more).length === 0) {
+    if (isText(bearer) && apikey === undefined) return { authorization: `Bearer ${bearer}` };
+    if (isText(apikey) && bearer === undefined) return { "x-api-key": apikey };
+  }
+  throw new Error(`${file}: ${origin} needs {"bearer": secret} or {"apikey": secret}`);
+}
+
+function originOf(address: string): string {
+  if (!URL.canParse(address)) return "";
+  const { protocol, host } = new URL(address);
+  return `${protocol}//${host}`;
+}

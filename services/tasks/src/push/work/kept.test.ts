@@ -1,0 +1,42 @@
+import { ManualClock } from "@depute/core";
+import { expect, test } from "vitest";
+import type { Peer } from "../peers/peer.ts";
+import { Kept, MAX_KEPT, type OpenStream } from "./kept.ts";
+
+function stream(): OpenStream & { closed: () => boolean } {
+  let closed = false;
+  const peer = { close: () => (closed = true) } as unknown as Peer;
+  const events = { next: async () => ({ done: true, value: undefined }) } as never;
+  const stop = new AbortController();
+  return { events, peer, stop, closed: () => closed && stop.signal.aborted };
+}
+
+test("a stream is kept until it is taken, dropped or too old", () => {
+  const clock = new ManualClock();
+  const kept = new Kept(clock);
+  const [taken, dropped, old, replaced, latest] = [stream(), stream(), stream(), stream(), stream()];
+  kept.keep("taken", taken);
+  kept.keep("dropped", dropped);
+  kept.keep("replaced", replaced);
+  kept.keep("replaced", latest);
+  expect(kept.take("taken")).toMatchObject({ stop: taken.stop });
+  expect(kept.take("taken")).toBeUndefined();
+  kept.drop("dropped");
+  kept.drop("unknown");
+  kept.keep("old", old);
+  expect([taken, dropped, replaced, latest, old].map(({ closed }) => closed())).toEqual([
+    ...[false, true, true],
+    ...[false, false],
+  ]);
+  clock.advance(3_600_000);
+  expect([old.closed(), latest.closed(), taken.closed()]).toEqual([true, true, false]);
+});
+
+test("no more are kept than there is room for, the newest, and none after the end", () => {
+  const kept = new Kept(new ManualClock());
+  const streams = Array.from({ length: MAX_KEPT + 2 }, stream);
+  for (const [number, each] of streams.entries()) kept.keep(`t${number}`, each);
+  expect(streams.filter(({ closed }) => closed())).toEqual(streams.slice(0, 2));
+  kept.close();
+  expect(streams.every(({ closed }) => closed())).toBe(true);
+});

@@ -1,0 +1,80 @@
+import { equals } from "@bufbuild/protobuf";
+import {
+  disputesOf,
+  MAX_DISPUTE_BYTES,
+  MAX_FILED_DISPUTES,
+  objectsOf,
+  REFUSALS,
+  type Refusal,
+  type RefusalCode,
+  refusalOfDispute,
+  type Session,
+} from "@depute/asp";
+import { type Dispute, DisputeSchema } from "@depute/contracts/asp/v0/dispute_pb";
+import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
+import { canonicalBytes } from "@depute/core";
+import { nativeEngine } from "@depute/dct/native";
+import type { ReadTx, Store } from "@depute/store";
+import { encode } from "@depute/wire";
+import { refused } from "../rules/refusals.ts";
+import { filedDisputes, insertDispute } from "../store/dispute-rows.ts";
+import { readMessages } from "../store/session-rows.ts";
+
+/** The disputes of a session, with the terms that were agreed: those that follow from it, then those that were filed. */
+export async function readDisputes(store: Store, session: Session): Promise<Dispute[]> {
+  return store.read(async (tx) => [
+    ...(await derivedDisputes(tx, session)),
+    ...(await filedDisputes(tx, session.sessionId, MAX_FILED_DISPUTES)),
+  ]);
+}
+
+async function derivedDisputes(tx: ReadTx, session: Session): Promise<Dispute[]> {
+  // Without the messages first: most sessions have none, and what is agreed may be long.
+  const disputed = new Set(disputesOf(nativeEngine, session).map(({ commitmentId }) => commitmentId));
+  if (disputed.size === 0) return [];
+  const messages = new Map<number, Envelope>();
+  for (const { id, ordinal } of objectsOf(session, "commitment")) {
+    if (!disputed.has(id)) continue;
+    const [row] = await readMessages(tx, session.sessionId, ordinal - 1, 1);
+    if (row !== undefined) messages.set(ordinal, row.envelope);
+  }
+  return disputesOf(nativeEngine, session, (ordinal) => messages.get(ordinal));
+}
+
+/**
+ * Files a dispute, once.
+ *
+ * @param session the session as the caller sees it
+ * @returns the dispute as it was filed first
+ * @throws DeputeError as refused
+ */
+export async function fileDispute(store: Store, session: Session, dispute: Dispute): Promise<Dispute> {
+  const refuse = (refusal: Refusal | undefined) => {
+    if (refusal !== undefined) throw refused(refusal, session);
+  };
+  refuse(refusalOfDispute(session, dispute));
+  const size = canonicalBytes(encode(DisputeSchema, dispute)).length;
+  if (size > MAX_DISPUTE_BYTES) {
+    refuse(because("malformed", `the dispute is ${size} bytes, and one is at most ${MAX_DISPUTE_BYTES}`));
+  }
+  return store.write(async (tx) => {
+    const filed = await filedDisputes(tx, session.sessionId, MAX_FILED_DISPUTES);
+    const known = filed.find(({ disputeId }) => disputeId === dispute.disputeId);
+    if (known !== undefined && equals(DisputeSchema, known, dispute)) return known;
+    const derived = disputesOf(nativeEngine, session);
+    if (known !== undefined || derived.some(({ disputeId }) => disputeId === dispute.disputeId)) {
+      refuse(
+        because("id_taken", "disputeId is the id of another dispute of the session: choose another one"),
+      );
+    }
+    if (filed.length >= MAX_FILED_DISPUTES) {
+      refuse(because("limit_exceeded", `at most ${MAX_FILED_DISPUTES} disputes are filed in a session`));
+    }
+    await insertDispute(tx, filed.length + 1, dispute);
+    return dispute;
+  });
+}
+
+function because(code: RefusalCode, detail: string): Refusal {
+  return { code, detail, ...REFUSALS[code] };
+}

@@ -1,0 +1,336 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { isTerminal, objectOf, recipientOf, type Session, type TranscriptVerdict, viewOf } from "@depute/asp";
+import { type Envelope, Performative } from "@depute/contracts/asp/v0/envelope_pb";
+import { SessionSchema } from "@depute/contracts/asp/v0/session_pb";
+import { type TranscriptEntry, TranscriptEntrySchema } from "@depute/contracts/asp/v0/transcript_pb";
+import {
+  type SessionService,
+  TranscriptSealStatus,
+} from "@depute/contracts/depute/tasks/v1/session_service_pb";
+import {
+  type Clock,
+  DeputeError,
+  decodePageToken,
+  ErrorReason,
+  encodePageToken,
+  formatTime,
+  invalid,
+  pageSize,
+  type Timers,
+} from "@depute/core";
+import { bytesOf, cutPage, follow, type Identity, linkSignals, mayActFor, ownOptions } from "@depute/service";
+import { requireAllowed } from "../../core/creation/delegation-policy.ts";
+import type { WakeUps } from "../../core/engine/wake-ups.ts";
+import type { TasksContext } from "../../core/handlers/context.ts";
+import { type Agents, agentNotFound, type KnownAgent } from "../engine/agents.ts";
+import type { Ending, SessionEngine } from "../engine/engine.ts";
+import type { KnownSession } from "../engine/known.ts";
+import type { MessageRates } from "../engine/rates.ts";
+import { delegationNotFound, sessionNotFound } from "../rules/refusals.ts";
+import { findMessage, listSessions, type MessageRow, readMessages } from "../store/session-rows.ts";
+import { watchWork } from "../work/watch-work.ts";
+import type { Callers, Candidate } from "./callers.ts";
+import { fileDispute, readDisputes } from "./disputes.ts";
+import { evidencePage, readEvidence } from "./evidence.ts";
+import type { Transcripts } from "./transcripts.ts";
+
+export interface SessionsContext {
+  readonly engine: SessionEngine;
+  readonly agents: Agents;
+  readonly callers: Callers;
+  readonly rates: MessageRates;
+  readonly transcripts: Transcripts;
+  /** The task engine: delegated work is a task. */
+  readonly tasks: TasksContext;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly wakeUps: WakeUps;
+  /** Milliseconds between looks of a stream that nothing wakes. */
+  readonly pollMs: number;
+  /** Aborts when the process drains. */
+  readonly stopping: AbortSignal;
+}
+
+/** Messages that a watcher holds in memory at once. */
+const WATCH_BATCH = 32;
+
+/** What agents in sessions call. */
+export function sessionService(sessions: SessionsContext): ServiceImpl<typeof SessionService> {
+  const { engine, agents, callers, rates, transcripts, tasks, clock } = sessions;
+
+  /** Agents as who may call for themselves, whoever sees them. */
+  const themselves = (context: HandlerContext, uri: string) => async (): Promise<Candidate[]> => {
+    const agent = await agents.find(uri, "", ownOptions(context, clock));
+    return agent === undefined ? [] : [agent];
+  };
+
+  const participants = (sessionId: string) => async (): Promise<Candidate[]> => {
+    const known = await engine.find(sessionId);
+    return (known?.session.parties ?? []).map((party) => ({
+      ...party,
+      principal: known?.principals.get(party.agentId) ?? "",
+    }));
+  };
+
+  /** The session of a call, as far as the caller sees it. */
+  const seen = async (sessionId: string, context: HandlerContext): Promise<KnownSession> =>
+    visible(sessions, await callers.identify(context, participants(sessionId)), sessionId);
+
+  /** Agents that a message brings in, as far as the caller sees them. */
+  const newcomers = async (
+    uris: readonly string[],
+    { principal }: Identity,
+    context: HandlerContext,
+  ): Promise<KnownAgent[]> => {
+    const options = ownOptions(context, clock);
+    const found = await Promise.all(uris.map((uri) => agents.find(uri, principal, options)));
+    return found.filter((agent) => agent !== undefined);
+  };
+
+  return {
+    async createSession({ invitation }, context) {
+      const envelope = required(invitation, "invitation");
+      const sender = senderOf(envelope);
+      const identity = await callers.identify(context, themselves(context, sender), envelope);
+      const known = await newcomers(
+        [...new Set([sender, recipientOf(envelope) ?? sender])],
+        identity,
+        context,
+      );
+      const speaker = known.find(({ agentId }) => agentId === sender);
+      requireSpeaker(identity, speaker?.principal, sender);
+      rates.take(sender, speaker?.level ?? 0);
+      const { session } = await engine.create(envelope, known, callers.messageProof(context));
+      return { session: viewOf(session) };
+    },
+
+    async appendMessage(request, context) {
+      const envelope = required(request.envelope, "envelope");
+      const identity = await callers.identify(context, participants(envelope.sessionId), envelope);
+      const { principals, levels } = await visible(sessions, identity, envelope.sessionId);
+      const sender = senderOf(envelope);
+      const own = principals.get(sender);
+      if (own !== undefined) {
+        requireSpeaker(identity, own, sender);
+        rates.take(sender, levels.get(sender) ?? 0);
+      }
+      const body = envelope.content?.body?.kind;
+      const target = body?.case === "delegate" ? [body.value.targetAgent] : [];
+      const coming = await newcomers(target, identity, context);
+      // The protocol refuses senders that take no part, and unknown targets.
+      if (body?.case === "delegate" && own !== undefined) {
+        for (const { registryId } of coming) {
+          const options = ownOptions(context, clock);
+          await requireAllowed(tasks.dependencies, own, registryId, body.value.scope, options);
+        }
+      }
+      const proof = callers.messageProof(context);
+      const { ordinal, state, session } = await engine.append(envelope, coming, proof);
+      return { ordinal, state, lastHash: session.lastHash };
+    },
+
+    async getSession({ sessionId }, context) {
+      const { session } = await seen(sessionId, context);
+      return { session: viewOf(session) };
+    },
+
+    async listSessions({ agentId, pageSize: size, pageToken }, context) {
+      const identity = await callers.identify(context, themselves(context, agentId));
+      const agent = await agents.find(agentId, identity.principal, ownOptions(context, clock));
+      if (agent === undefined) throw agentNotFound(agentId);
+      requireSpeaker(identity, agent.principal, agentId);
+      const [createMs, sessionId] = decodePageToken(pageToken, { agentId }) ?? [];
+      const after =
+        typeof createMs === "number" && typeof sessionId === "string" ? { createMs, sessionId } : undefined;
+      const limit = pageSize(size);
+      const found = await engine.store.read((tx) => listSessions(tx, agentId, after, limit + 1));
+      const views = found.map((session) => ({ session, view: viewOf(session, false) }));
+      const { items: page, more } = cutPage(views, limit, ({ view }) => bytesOf(SessionSchema, view));
+      const last = more ? page.at(-1)?.session : undefined;
+      return {
+        sessions: page.map(({ view }) => view),
+        nextPageToken:
+          last === undefined ? "" : encodePageToken([last.createMs, last.sessionId], { agentId }),
+      };
+    },
+
+    async listMessages({ sessionId, afterOrdinal, pageSize: size, messageId }, context) {
+      const { session } = await seen(sessionId, context);
+      if (messageId !== "") {
+        const entry = await engine.store.read(async (tx) => {
+          const found = await findMessage(tx, sessionId, messageId);
+          return found && (await readMessages(tx, sessionId, found.ordinal - 1, 1))[0];
+        });
+        return { entries: entry === undefined ? [] : [entryOf(entry)].filter((one) => one !== undefined) };
+      }
+      const rows = await engine.messages(sessionId, afterOrdinal, pageSize(size));
+      const found = rows.flatMap((row) => entryOf(row) ?? []);
+      const { items: entries } = cutPage(found, found.length, (entry) =>
+        bytesOf(TranscriptEntrySchema, entry),
+      );
+      const last = entries.at(-1)?.ordinal ?? 0;
+      return { entries, nextAfterOrdinal: last > 0 && last < session.messageCount ? last : 0 };
+    },
+
+    async *watchSession({ sessionId, afterOrdinal, tellState }, context) {
+      const identity = await callers.identify(context, participants(sessionId));
+      const { session } = await visible(sessions, identity, sessionId);
+      if (afterOrdinal > session.messageCount) {
+        throw invalid("after_ordinal", `is beyond the newest message, which is ${session.messageCount}`);
+      }
+      if (tellState) yield { state: session.state, session: viewOf(session, false) };
+      for await (const row of watch(sessions, session, afterOrdinal, context)) {
+        const entry = entryOf(row);
+        yield { state: row.state, ...(entry === undefined ? {} : { entry }) };
+        if (LEAVING.has(entry?.envelope?.performative)) await visible(sessions, identity, sessionId);
+      }
+    },
+
+    async exportTranscript({ sessionId }, context) {
+      const { session } = await seen(sessionId, context);
+      return { transcript: await transcripts.export(session, ownOptions(context, clock)) };
+    },
+
+    async *watchDelegation({ sessionId, delegationId, afterSequence, tellStart }, context) {
+      const { session } = await seen(sessionId, context);
+      const place = { sessionId, delegationId };
+      if (objectOf(session, delegationId)?.kind !== "delegation") throw delegationNotFound(place);
+      if (tellStart) yield {};
+      for await (const event of watchWork(sessions, place, afterSequence, context)) yield { event };
+    },
+
+    async getEvidence({ sessionId, delegationId }, context) {
+      const identity = await callers.identify(context, participants(sessionId));
+      return { evidence: await readEvidence(engine, identity, { sessionId, delegationId }) };
+    },
+
+    async listEvidence({ agentId, pageSize: size, pageToken }, context) {
+      const identity = await callers.identify(context, themselves(context, agentId));
+      const agent = await agents.find(agentId, identity.principal, ownOptions(context, clock));
+      if (agent === undefined) throw agentNotFound(agentId);
+      requireSpeaker(identity, agent.principal, agentId);
+      return evidencePage(engine, agentId, size, pageToken);
+    },
+
+    async fileDispute(request, context) {
+      const dispute = required(request.dispute, "dispute");
+      const { sessionId, filedBy } = dispute;
+      const identity = await callers.identify(context, participants(sessionId));
+      const { session, principals } = await visible(sessions, identity, sessionId);
+      const own = principals.get(filedBy);
+      if (own !== undefined) requireSpeaker(identity, own, filedBy);
+      return { dispute: await fileDispute(engine.store, session, dispute) };
+    },
+
+    async listDisputes({ sessionId }, context) {
+      const { session } = await seen(sessionId, context);
+      return { disputes: await readDisputes(engine.store, session) };
+    },
+
+    async verifyTranscript({ transcript }, context) {
+      await callers.identify(context, async () => []);
+      const options = ownOptions(context, clock);
+      const verdict = await transcripts.verify(required(transcript, "transcript"), options);
+      const { state } = verdict.session;
+      const seal = sealStatus(verdict);
+      if (verdict.ok) return { valid: true, state, seal };
+      const { code, detail, ordinal } = verdict;
+      return { valid: false, state, code, detail, ordinal, seal };
+    },
+
+    async getTranscriptKeys(_request, context) {
+      await callers.identify(context, async () => []);
+      return { keys: await transcripts.keys(ownOptions(context, clock)) };
+    },
+  };
+}
+
+/** The messages of a session after a place, then live ones, until it ends. */
+async function* watch(
+  { engine, wakeUps, timers, pollMs, stopping }: SessionsContext,
+  { sessionId, state, messageCount, end }: Session,
+  after: number,
+  context: Pick<HandlerContext, "signal">,
+): AsyncGenerator<MessageRow | Ending, void, undefined> {
+  if (
+    isTerminal(state) &&
+    after === messageCount &&
+    (end === "closed" || end === "rejected" || end === "withdrawn")
+  ) {
+    return;
+  }
+  const link = linkSignals(context.signal, stopping);
+  try {
+    yield* follow({
+      read: (position, limit) => engine.messages(sessionId, position, limit),
+      position: ({ ordinal }) => ordinal,
+      after,
+      wake: (listener) => wakeUps.on(sessionId, listener),
+      pollMs,
+      timers,
+      signal: link.signal,
+      done: (row) => isTerminal(row.state),
+      batch: WATCH_BATCH,
+    });
+  } finally {
+    link.release();
+  }
+}
+
+/**
+ * A session that the caller takes part in. Who was invited sees it, to know what it is invited to; who has left does not
+ * see it any more.
+ *
+ * @throws DeputeError SESSION_NOT_FOUND
+ */
+async function visible(
+  { engine }: SessionsContext,
+  identity: Identity,
+  sessionId: string,
+): Promise<KnownSession> {
+  const known = await engine.find(sessionId);
+  const isParticipant = known?.session.parties.some(
+    ({ agentId, presence }) =>
+      presence !== "left" && mayActFor(identity, known.principals.get(agentId) ?? ""),
+  );
+  if (known === undefined || isParticipant !== true) throw sessionNotFound(sessionId);
+  return known;
+}
+
+/** What may make an agent leave. */
+const LEAVING: ReadonlySet<Performative | undefined> = new Set([
+  Performative.WITHDRAW,
+  Performative.REJECT,
+  Performative.CLOSE,
+]);
+
+/** What a verdict says of the seal; a fault in the messages leaves it open. */
+function sealStatus(verdict: TranscriptVerdict): TranscriptSealStatus {
+  const { UNSPECIFIED, UNSEALED, SEALED, WRONG } = TranscriptSealStatus;
+  if (verdict.ok) return verdict.seal === "sealed" ? SEALED : UNSEALED;
+  return verdict.code === "wrong_seal" || verdict.code === "unknown_seal_key" ? WRONG : UNSPECIFIED;
+}
+
+function requireSpeaker(identity: Identity, principal: string | undefined, agentId: string): void {
+  if (principal === undefined) throw agentNotFound(agentId);
+  if (mayActFor(identity, principal)) return;
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the caller may not speak for this agent", {
+    metadata: { agent: agentId },
+  });
+}
+
+function entryOf(row: MessageRow | Ending): TranscriptEntry | undefined {
+  if (row.envelope === undefined) return undefined;
+  const { ordinal, envelope } = row;
+  return create(TranscriptEntrySchema, { ordinal, receivedAt: formatTime(row.receiveMs), envelope });
+}
+
+function senderOf({ sender }: Envelope): string {
+  return sender?.agentId ?? "";
+}
+
+function required<T>(value: T | undefined, field: string): T {
+  if (value === undefined) throw invalid(field, "is required");
+  return value;
+}

@@ -1,0 +1,154 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import { INVITATION_TIMEOUT_MS } from "@depute/asp";
+import type { Performative } from "@depute/contracts/asp/v0/envelope_pb";
+import { SessionState } from "@depute/contracts/asp/v0/session_pb";
+import { ErrorReason, newId } from "@depute/core";
+import { as } from "@depute/service/testing";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { REASONS } from "../rules/refusals.ts";
+import { ANN, BEN, EVE, INVITATION, type Person, refusal, Stage } from "../testing/cast.ts";
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = await new Stage().start();
+});
+afterEach(() => stage.stop());
+
+test("only participants see a session, and nobody speaks for another", async () => {
+  const session = await stage.invite();
+  const { sessionId } = session;
+  const api = stage.api;
+  const accept = { envelope: stage.message(BEN, "ACCEPT", { referenceId: "inv" }, session) };
+  expect(await refusal(api.getSession({ sessionId }, as(EVE.key)))).toBe("SESSION_NOT_FOUND");
+  expect(await refusal(api.listMessages({ sessionId }, as(EVE.key)))).toBe("SESSION_NOT_FOUND");
+  expect(await refusal(api.exportTranscript({ sessionId }, as(EVE.key)))).toBe("SESSION_NOT_FOUND");
+  expect(await refusal(api.appendMessage(accept, as(EVE.key)))).toBe("SESSION_NOT_FOUND");
+  const watched = (async () => {
+    for await (const _ of api.watchSession({ sessionId }, as(EVE.key)));
+  })();
+  expect(await refusal(watched)).toBe("SESSION_NOT_FOUND");
+  expect(await refusal(api.appendMessage(accept, as(ANN.key)))).toBe("CALLER_NOT_ALLOWED");
+  expect(await refusal(api.listSessions({ agentId: BEN.uri }, as(ANN.key)))).toBe("CALLER_NOT_ALLOWED");
+  const foreign = stage.message(BEN, "PROPOSE", INVITATION, newId(), { recipient: ANN.uri });
+  expect(await refusal(api.createSession({ invitation: foreign }, as(ANN.key)))).toBe("CALLER_NOT_ALLOWED");
+  await api.appendMessage(accept, as(BEN.key));
+});
+
+test("an invitation that nobody answers fails, whether or not anybody runs then, and watchers hear of it", async () => {
+  const { sessionId } = await stage.invite();
+  const states: SessionState[] = [];
+  const watching = (async () => {
+    for await (const told of stage.api.watchSession({ sessionId }, as(BEN.key))) states.push(told.state);
+  })().catch(() => {});
+  await stage.host.whileDown(() => stage.clock.advance(INVITATION_TIMEOUT_MS));
+  await watching;
+  expect((await stage.session(sessionId)).state).toBe(SessionState.FAILED);
+  for await (const told of stage.api.watchSession({ sessionId, afterOrdinal: 1 }, as(BEN.key))) {
+    expect([told.entry, told.state]).toEqual([undefined, SessionState.FAILED]);
+  }
+});
+
+test("what was acknowledged is there after a restart, and a repeated message gets the first answer", async () => {
+  const session = await stage.invite();
+  const envelope = stage.message(BEN, "ACCEPT", { referenceId: "inv" }, session);
+  const first = await stage.api.appendMessage({ envelope }, as(BEN.key));
+  await stage.host.whileDown(() => {});
+  expect(await stage.api.appendMessage({ envelope }, as(BEN.key))).toEqual(first);
+  const { entries } = await stage.api.listMessages({ sessionId: session.sessionId }, as(ANN.key));
+  expect(entries.map(({ ordinal }) => ordinal)).toEqual([1, 2]);
+  expect(entries[1]?.envelope).toEqual(envelope);
+});
+
+test("a session is opened once, and repeating that changes nothing", async () => {
+  const sessionId = newId();
+  const mine = stage.message(ANN, "PROPOSE", INVITATION, sessionId, { recipient: BEN.uri });
+  const api = stage.api;
+  const [one, two] = [
+    await api.createSession({ invitation: mine }, as(ANN.key)),
+    await api.createSession({ invitation: mine }, as(ANN.key)),
+  ];
+  expect(two).toEqual(one);
+  const theirs = stage.message(BEN, "PROPOSE", INVITATION, sessionId, { recipient: ANN.uri });
+  expect(await refusal(api.createSession({ invitation: theirs }, as(BEN.key)))).toBe("SESSION_ID_TAKEN");
+  const unknown = stage.message(ANN, "PROPOSE", INVITATION, newId(), {
+    recipient: "agent://no.example/x/nobody",
+  });
+  expect(await refusal(api.createSession({ invitation: unknown }, as(ANN.key)))).toBe("AGENT_NOT_FOUND");
+});
+
+test("an agent that is hidden from the caller can neither be invited nor asked about", async () => {
+  stage.hidden.push({ agent: "ben", from: ANN.key });
+  const api = stage.api;
+  const hidden = stage.message(ANN, "PROPOSE", INVITATION, newId(), { recipient: BEN.uri });
+  expect(await refusal(api.createSession({ invitation: hidden }, as(ANN.key)))).toBe("AGENT_NOT_FOUND");
+  expect(await refusal(api.listSessions({ agentId: BEN.uri }, as(ANN.key)))).toBe("AGENT_NOT_FOUND");
+  const seen = stage.message(EVE, "PROPOSE", INVITATION, newId(), { recipient: BEN.uri });
+  await api.createSession({ invitation: seen }, as(EVE.key));
+});
+
+test("of many that append at once each is told the head until all are in, and every watcher sees one order", async () => {
+  let session = await stage.invite();
+  const api = stage.api;
+  const say = async (who: Person, performative: "ACCEPT" | "INFORM" | "OBSERVE", body: JsonObject) => {
+    for (let attempt = 0; ; attempt++) {
+      const { session: now } = await api.getSession({ sessionId: session.sessionId }, as(who.key));
+      if (now === undefined) throw new Error("no session");
+      session = now;
+      const lost = await refusal(
+        api.appendMessage({ envelope: stage.message(who, performative, body, now) }, as(who.key)),
+      );
+      if (lost === "nothing was refused") return;
+      expect(["SESSION_HEAD_MOVED"]).toContain(lost);
+      expect(attempt).toBeLessThan(100);
+    }
+  };
+  await say(BEN, "ACCEPT", { referenceId: "inv" });
+  for (const who of [ANN, BEN])
+    await say(who, "INFORM", { informType: "identity", data: { agentId: who.uri, name: "n" } });
+  const rounds = Array.from({ length: 5 });
+  await Promise.all(
+    [ANN, BEN].map(async (who) => {
+      for (const _ of rounds) await say(who, "OBSERVE", {});
+    }),
+  );
+  const { transcript } = await api.exportTranscript({ sessionId: session.sessionId }, as(ANN.key));
+  expect(transcript?.messages.length).toBe(14);
+  expect(
+    (await api.verifyTranscript({ transcript: transcript as NonNullable<typeof transcript> }, as(EVE.key)))
+      .valid,
+  ).toBe(true);
+});
+
+test("who is brought in sees the session, and who is sent away does not any more", async () => {
+  const session = await stage.invite();
+  const { sessionId } = session;
+  const api = stage.api;
+  const say = async (who: Person, performative: keyof typeof Performative, body: JsonObject) => {
+    const { session: now } = await api.getSession({ sessionId }, as(who.key));
+    const envelope = stage.message(who, performative, body, now ?? sessionId);
+    await api.appendMessage({ envelope }, as(who.key));
+  };
+  await say(BEN, "ACCEPT", { referenceId: "inv" });
+  for (const who of [ANN, BEN]) {
+    await say(who, "INFORM", { informType: "identity", data: { agentId: who.uri, name: "n" } });
+  }
+  await say(ANN, "OBSERVE", {});
+  const delegation = { delegationId: "del", targetAgent: EVE.uri, scope: "s", authority: "advisory" };
+  await say(BEN, "DELEGATE", delegation);
+  const seen: number[] = [];
+  const watching = (async () => {
+    for await (const { entry } of api.watchSession({ sessionId }, as(EVE.key)))
+      seen.push(entry?.ordinal ?? 0);
+  })();
+  const ended = refusal(watching);
+  await say(EVE, "ACCEPT", { referenceId: "del" });
+  await say(BEN, "WITHDRAW", { referenceId: "del" });
+  expect(await ended).toBe("SESSION_NOT_FOUND");
+  expect(seen).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+  expect(await refusal(api.getSession({ sessionId }, as(EVE.key)))).toBe("SESSION_NOT_FOUND");
+});
+
+test("every refusal of the protocol has a reason of its own kind", () => {
+  expect(Object.values(REASONS)).not.toContain(ErrorReason.INTERNAL);
+  expect(Object.values(REASONS)).not.toContain(undefined);
+});

@@ -1,0 +1,106 @@
+import type { Migration } from "@depute/store";
+
+// `outcome_due` is 1 from the end of a session until the registry has its outcome. `level` is how far a party was trusted when
+// it came, for its rate of messages; `registry_id` is its id in the registry, which its URI does not tell.
+const SESSIONS = `
+CREATE TABLE sessions (
+  session_id TEXT PRIMARY KEY,
+  create_ms BIGINT NOT NULL,
+  deadline_ms BIGINT,
+  outcome_due BIGINT NOT NULL,
+  session TEXT NOT NULL
+);
+CREATE INDEX sessions_outcome_due ON sessions (session_id) WHERE outcome_due = 1;
+CREATE INDEX sessions_by_deadline ON sessions (deadline_ms, session_id) WHERE deadline_ms IS NOT NULL;
+
+CREATE TABLE session_parties (
+  session_id TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  principal TEXT NOT NULL,
+  registry_id TEXT NOT NULL,
+  level BIGINT NOT NULL,
+  create_ms BIGINT NOT NULL,
+  PRIMARY KEY (session_id, agent_id)
+);
+CREATE INDEX session_parties_by_agent ON session_parties (agent_id, create_ms, session_id);
+
+CREATE TABLE session_messages (
+  session_id TEXT NOT NULL,
+  ordinal BIGINT NOT NULL,
+  message_id TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  receive_ms BIGINT NOT NULL,
+  state BIGINT NOT NULL,
+  envelope BLOB NOT NULL,
+  PRIMARY KEY (session_id, ordinal)
+);
+CREATE UNIQUE INDEX session_messages_by_id ON session_messages (session_id, message_id);
+`;
+
+// Proofs that were taken, until their time has passed.
+const PROOFS = `
+CREATE TABLE session_proofs (
+  proof_id TEXT PRIMARY KEY,
+  expire_ms BIGINT NOT NULL
+);
+CREATE INDEX session_proofs_by_time ON session_proofs (expire_ms);
+`;
+
+// Delegations that are worked on as tasks, and how much of what happened to them is still to be seen to.
+const WORKS = `
+CREATE TABLE session_works (
+  session_id TEXT NOT NULL,
+  delegation_id TEXT NOT NULL,
+  task_id TEXT NOT NULL,
+  due BIGINT NOT NULL,
+  PRIMARY KEY (session_id, delegation_id)
+);
+CREATE INDEX session_works_due ON session_works (session_id, delegation_id) WHERE due > 0;
+`;
+
+// What delegates reported, who may show it elsewhere, and where it was shown.
+const EVIDENCE = `
+CREATE TABLE session_evidence (
+  session_id TEXT NOT NULL,
+  delegation_id TEXT NOT NULL,
+  asked_ordinal BIGINT NOT NULL,
+  report_ordinal BIGINT NOT NULL,
+  PRIMARY KEY (session_id, delegation_id)
+);
+
+CREATE TABLE session_evidence_parties (
+  agent_id TEXT NOT NULL,
+  report_ms BIGINT NOT NULL,
+  session_id TEXT NOT NULL,
+  delegation_id TEXT NOT NULL,
+  PRIMARY KEY (agent_id, report_ms, session_id, delegation_id)
+);
+
+CREATE TABLE session_evidence_uses (
+  session_id TEXT NOT NULL,
+  delegation_id TEXT NOT NULL,
+  used_in TEXT NOT NULL,
+  PRIMARY KEY (session_id, delegation_id, used_in)
+);
+`;
+
+// Disputes that parties filed; those that follow from a session are kept nowhere.
+const DISPUTES = `
+CREATE TABLE session_disputes (
+  session_id TEXT NOT NULL,
+  place BIGINT NOT NULL,
+  dispute_id TEXT NOT NULL,
+  dispute BLOB NOT NULL,
+  PRIMARY KEY (session_id, place)
+);
+CREATE UNIQUE INDEX session_disputes_by_id ON session_disputes (session_id, dispute_id);
+`;
+
+/** The tables of ASP sessions, in a store of their own: appending a message waits for no task. */
+export const SESSION_MIGRATIONS: readonly Migration[] = [
+  { id: 1, name: "sessions", sql: SESSIONS },
+  { id: 2, name: "proofs", sql: PROOFS },
+  { id: 3, name: "works", sql: WORKS },
+  { id: 4, name: "evidence", sql: EVIDENCE },
+  { id: 5, name: "disputes", sql: DISPUTES },
+];

@@ -1,0 +1,207 @@
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { isTerminal, nextDeadlineMs, type Proven, type Session } from "@depute/asp";
+import { type Envelope, EnvelopeSchema } from "@depute/contracts/asp/v0/envelope_pb";
+import type { SessionState } from "@depute/contracts/asp/v0/session_pb";
+import type { ReadTx, WriteTx } from "@depute/store";
+import type { KnownAgent } from "../engine/agents.ts";
+
+/** A message as it is stored. */
+export interface MessageRow {
+  readonly ordinal: number;
+  readonly receiveMs: number;
+  /** The session's state after it. */
+  readonly state: SessionState;
+  readonly envelope: Envelope;
+}
+
+export async function readSession(tx: ReadTx, sessionId: string): Promise<Session | undefined> {
+  const row = await tx.get<{ session: string }>("SELECT session FROM sessions WHERE session_id = ?", [
+    sessionId,
+  ]);
+  return row && (JSON.parse(row.session) as Session);
+}
+
+/**
+ * Stores a session.
+ *
+ * @param before what is stored, for one that a message moved on. Its deadline then stays as it is where the new one is not
+ * earlier: most messages only put off when silence ends the session, and whoever looks too early looks again.
+ */
+export async function putSession(tx: WriteTx, session: Session, before?: Session): Promise<void> {
+  const deadlineMs = nextDeadlineMs(session);
+  const knownMs = before === undefined ? undefined : nextDeadlineMs(before);
+  if (deadlineMs !== undefined && knownMs !== undefined && deadlineMs >= knownMs) {
+    await tx.run("UPDATE sessions SET session = ? WHERE session_id = ?", [
+      JSON.stringify(session),
+      session.sessionId,
+    ]);
+    return;
+  }
+  await tx.run(
+    `INSERT INTO sessions (session_id, create_ms, deadline_ms, outcome_due, session) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (session_id) DO UPDATE SET deadline_ms = excluded.deadline_ms,
+       outcome_due = excluded.outcome_due, session = excluded.session`,
+    [
+      session.sessionId,
+      session.createMs,
+      deadlineMs ?? null,
+      isTerminal(session.state) ? 1 : 0,
+      JSON.stringify(session),
+    ],
+  );
+}
+
+/** Sessions that have ended and of which the registry has not been told. */
+export async function sessionsToReport(tx: ReadTx, limit: number): Promise<Session[]> {
+  const rows = await tx.all<{ session: string }>(
+    "SELECT session FROM sessions WHERE outcome_due = 1 ORDER BY session_id LIMIT ?",
+    [limit],
+  );
+  return rows.map(({ session }) => JSON.parse(session) as Session);
+}
+
+export async function markReported(tx: WriteTx, sessionId: string): Promise<void> {
+  await tx.run("UPDATE sessions SET outcome_due = 0 WHERE session_id = ?", [sessionId]);
+}
+
+/**
+ * Everyone who takes part or did, by their URIs: who may see the session for them, how far they were trusted, and their ids
+ * in the registry.
+ */
+export async function readParties(tx: ReadTx, sessionId: string) {
+  const rows = await tx.all<{ agent_id: string; principal: string; level: number; registry_id: string }>(
+    "SELECT agent_id, principal, level, registry_id FROM session_parties WHERE session_id = ?",
+    [sessionId],
+  );
+  return {
+    principals: new Map(rows.map(({ agent_id, principal }) => [agent_id, principal])),
+    levels: new Map(rows.map(({ agent_id, level }) => [agent_id, level])),
+    registryIds: new Map(rows.map(({ agent_id, registry_id }) => [agent_id, registry_id])),
+  };
+}
+
+export async function putParty(
+  tx: WriteTx,
+  { sessionId, createMs }: Session,
+  {
+    agentId,
+    principal,
+    level,
+    registryId,
+  }: Pick<KnownAgent, "agentId" | "principal" | "level" | "registryId">,
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO session_parties (session_id, agent_id, principal, create_ms, level, registry_id)
+     VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT (session_id, agent_id) DO NOTHING`,
+    [sessionId, agentId, principal, createMs, level, registryId],
+  );
+}
+
+/** A position in the list of an agent's sessions. */
+export interface SessionPosition {
+  readonly createMs: number;
+  readonly sessionId: string;
+}
+
+/** Sessions of an agent, newest first. */
+export async function listSessions(
+  tx: ReadTx,
+  agentId: string,
+  after: SessionPosition | undefined,
+  limit: number,
+): Promise<Session[]> {
+  const from = after ?? { createMs: Number.MAX_SAFE_INTEGER, sessionId: "" };
+  const rows = await tx.all<{ session: string }>(
+    `SELECT s.session FROM session_parties p JOIN sessions s ON s.session_id = p.session_id
+     WHERE p.agent_id = ? AND (p.create_ms < ? OR (p.create_ms = ? AND p.session_id < ?))
+     ORDER BY p.create_ms DESC, p.session_id DESC LIMIT ?`,
+    [agentId, from.createMs, from.createMs, from.sessionId, limit],
+  );
+  return rows.map(({ session }) => JSON.parse(session) as Session);
+}
+
+interface StoredMessage {
+  ordinal: number;
+  receive_ms: number;
+  state: number;
+  envelope: Uint8Array;
+}
+
+function toRow({ ordinal, receive_ms, state, envelope }: StoredMessage): MessageRow {
+  return {
+    ordinal,
+    receiveMs: receive_ms,
+    state: state as SessionState,
+    envelope: fromBinary(EnvelopeSchema, envelope),
+  };
+}
+
+export async function readMessages(
+  tx: ReadTx,
+  sessionId: string,
+  after: number,
+  limit: number,
+): Promise<MessageRow[]> {
+  const rows = await tx.all<StoredMessage>(
+    `SELECT ordinal, receive_ms, state, envelope FROM session_messages
+     WHERE session_id = ? AND ordinal > ? ORDER BY ordinal LIMIT ?`,
+    [sessionId, after, limit],
+  );
+  return rows.map(toRow);
+}
+
+export async function findMessage(tx: ReadTx, sessionId: string, messageId: string) {
+  return tx.get<{ ordinal: number; hash: string; state: number }>(
+    "SELECT ordinal, hash, state FROM session_messages WHERE session_id = ? AND message_id = ?",
+    [sessionId, messageId],
+  );
+}
+
+/** @returns the message's length in bytes */
+export async function insertMessage(tx: WriteTx, sessionId: string, row: MessageRow): Promise<number> {
+  const { ordinal, receiveMs, state, envelope } = row;
+  const bytes = toBinary(EnvelopeSchema, envelope);
+  await tx.run(
+    `INSERT INTO session_messages (session_id, ordinal, message_id, hash, receive_ms, state, envelope)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    [sessionId, ordinal, envelope.messageId, envelope.integrity?.hash ?? "", receiveMs, state, bytes],
+  );
+  return bytes.length;
+}
+
+/** Uses a proof up. @returns false when it was taken before */
+export async function takeProof(tx: WriteTx, { id, expireMs }: Proven): Promise<boolean> {
+  const { changes } = await tx.run(
+    "INSERT INTO session_proofs (proof_id, expire_ms) VALUES (?, ?) ON CONFLICT (proof_id) DO NOTHING",
+    [id, expireMs],
+  );
+  return changes > 0;
+}
+
+/** @returns how many are forgotten */
+export async function forgetProofs(tx: WriteTx, nowMs: number, limit: number): Promise<number> {
+  const { changes } = await tx.run(
+    `DELETE FROM session_proofs WHERE proof_id IN
+       (SELECT proof_id FROM session_proofs WHERE expire_ms < ? ORDER BY expire_ms LIMIT ?)`,
+    [nowMs, limit],
+  );
+  return changes;
+}
+
+/** Ids of sessions to which time has done something. */
+export async function dueSessions(tx: ReadTx, nowMs: number, limit: number): Promise<string[]> {
+  const rows = await tx.all<{ session_id: string }>(
+    `SELECT session_id FROM sessions WHERE deadline_ms IS NOT NULL AND deadline_ms <= ?
+     ORDER BY deadline_ms, session_id LIMIT ?`,
+    [nowMs, limit],
+  );
+  return rows.map(({ session_id }) => session_id);
+}
+
+export async function earliestSessionDeadline(tx: ReadTx): Promise<number | undefined> {
+  const row = await tx.get<{ deadline_ms: number }>(
+    "SELECT deadline_ms FROM sessions WHERE deadline_ms IS NOT NULL ORDER BY deadline_ms LIMIT 1",
+  );
+  return row?.deadline_ms;
+}

@@ -1,0 +1,239 @@
+import { toJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { evidenceReference, verifyEvidence } from "@depute/asp";
+import type { Session } from "@depute/contracts/asp/v0/session_pb";
+import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { newId } from "@depute/core";
+import { portableEngine } from "@depute/dct";
+import { as } from "@depute/service/testing";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { ANN, BEN, EVE, INVITATION, type Person, refusalCode, Stage, ZOE } from "../testing/cast.ts";
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = await new Stage().start();
+});
+afterEach(() => stage.stop());
+
+const REPORT = {
+  informType: "result",
+  subject: "verified",
+  data: { iso27001: { status: "valid", registryConfirmed: true } },
+  references: ["del"],
+};
+
+/** Ben brings in Eve. */
+async function delegated(authority = "advisory"): Promise<Session> {
+  const session = await stage.introduced();
+  await stage.say(ANN, "OBSERVE", {}, session);
+  const body = {
+    delegationId: "del",
+    targetAgent: EVE.uri,
+    scope: "Verify.",
+    context: { organization: "org:acme" },
+    authority,
+    returnTo: BEN.uri,
+  };
+  await stage.say(BEN, "DELEGATE", body, session);
+  return session;
+}
+
+function watch({ sessionId }: Session, who: Person, delegationId = "del") {
+  const events: TaskEvent[] = [];
+  const request = { sessionId, delegationId };
+  const over = (async () => {
+    for await (const { event } of stage.api.watchDelegation(request, as(who.key))) {
+      if (event !== undefined) events.push(event);
+    }
+  })();
+  // Whoever awaits it hears of a refusal, if not at once.
+  over.catch(() => {});
+  return { events, over };
+}
+
+const cases = (events: readonly TaskEvent[]) => events.map(({ payload }) => payload.case);
+
+/** Eve's worker takes the work. */
+async function take() {
+  const workers = stage.host.client(WorkerService);
+  const { assignments } = await workers.takeAssignments({ agentId: "eve", worker: "w" }, as(EVE.key));
+  const [assignment] = assignments;
+  if (assignment === undefined) throw new Error("there is no work");
+  return assignment;
+}
+
+test("accepted work is a task of the delegate's, whose events every participant sees to its end", async () => {
+  const session = await delegated();
+  const watched = [ANN, BEN].map((who) => watch(session, who));
+  await stage.say(EVE, "ACCEPT", { referenceId: "del" }, session);
+  const { task, lease } = await take();
+  expect(task?.input && toJson(ValueSchema, task.input)).toEqual({
+    sessionId: session.sessionId,
+    delegationId: "del",
+    scope: "Verify.",
+    context: { organization: "org:acme" },
+    authority: "advisory",
+    delegator: BEN.uri,
+    returnTo: BEN.uri,
+  });
+  const workers = stage.host.client(WorkerService);
+  await workers.startAssignment({ lease }, as(EVE.key));
+  await workers.reportProgress({ lease, progress: { processed: 1, total: 2 } }, as(EVE.key));
+  await stage.say(EVE, "INFORM", REPORT, session);
+  for (const { events, over } of [...watched, watch(session, EVE)]) {
+    await over;
+    expect(cases(events)).toEqual(["created", "accepted", "started", "progress", "completed"]);
+    const last = events.at(-1)?.payload;
+    const full = last?.case === "completed" ? last.value.output?.full : undefined;
+    expect(full && toJson(ValueSchema, full)).toEqual(REPORT.data);
+  }
+  // It is the delegator's own task, and the other party's no further than the session shows it.
+  const tasks = stage.host.client(TaskService);
+  const request = { name: { case: "id", value: task?.id ?? "" } } as const;
+  expect((await tasks.getTask(request, as(BEN.key))).task?.status).toBe(TaskStatus.COMPLETED);
+  expect((await refusalCode(tasks.getTask(request, as(ANN.key))))[0]).toBe("TASK_NOT_FOUND");
+});
+
+test("a report ends the task though no worker took it, also one that was given before there was a task", async () => {
+  const session = await delegated();
+  await stage.say(EVE, "ACCEPT", { referenceId: "del" }, session);
+  await stage.say(EVE, "INFORM", REPORT, session);
+  const { events, over } = watch(session, ANN);
+  await over;
+  expect(cases(events)).toEqual(["created", "accepted", "started", "completed"]);
+});
+
+test.each<[string, (session: Session) => Promise<unknown>]>([
+  [
+    "the delegator takes the delegation back",
+    (session) => stage.say(BEN, "WITHDRAW", { referenceId: "del" }, session),
+  ],
+  ["the delegate withdraws", (session) => stage.say(EVE, "WITHDRAW", { referenceId: "del" }, session)],
+  ["the delegate leaves", (session) => stage.say(EVE, "CLOSE", {}, session)],
+  [
+    "the parties close",
+    async (session) => {
+      await stage.say(ANN, "CLOSE", {}, session);
+      await stage.say(BEN, "CLOSE", {}, session);
+    },
+  ],
+  [
+    "the session lapses",
+    (session) => stage.host.whileDown(() => stage.clock.advance(900_000)).then(() => session),
+  ],
+])("the task is cancelled when %s", async (_, end) => {
+  const session = await delegated();
+  await stage.say(EVE, "ACCEPT", { referenceId: "del" }, session);
+  const { task } = await take();
+  await end(session);
+  const tasks = stage.host.client(TaskService);
+  const { task: ended } = await tasks.waitTask({ taskId: task?.id ?? "" }, as(BEN.key));
+  expect([ended?.status, ended?.failure?.message]).toEqual([
+    TaskStatus.CANCELLED,
+    "the delegation has ended without a report",
+  ]);
+});
+
+test("an agent whose manifest forbids it brings nobody in", async () => {
+  stage.restricted.add(BEN.uri);
+  expect((await refusalCode(delegated()))[0]).toBe("CALLER_NOT_ALLOWED");
+});
+
+test("ids are strangers' words: one that every object has is an id like any other", async () => {
+  const session = await stage.introduced();
+  await stage.say(ANN, "OBSERVE", {}, session);
+  const body = { delegationId: "__proto__", targetAgent: EVE.uri, scope: "s", authority: "advisory" };
+  await stage.say(BEN, "DELEGATE", body, session);
+  await stage.say(EVE, "ACCEPT", { referenceId: "__proto__" }, session);
+  await stage.say(EVE, "INFORM", { informType: "result", references: ["__proto__"] }, session);
+  const { events, over } = watch(session, ANN, "__proto__");
+  await over;
+  expect(cases(events)).toEqual(["created", "accepted", "started", "completed"]);
+});
+
+test("there is no task of what was refused, and nobody else watches", async () => {
+  const session = await delegated();
+  const { sessionId } = session;
+  const { events, over } = watch(session, ANN);
+  await stage.say(EVE, "REJECT", { referenceId: "del" }, session);
+  await over;
+  expect(events).toEqual([]);
+  expect(await refusalCode(watch(session, ANN, "inv").over)).toEqual([
+    "SESSION_DELEGATION_NOT_FOUND",
+    undefined,
+  ]);
+  expect((await refusalCode(watch(session, EVE).over))[0]).toBe("SESSION_NOT_FOUND");
+  expect((await refusalCode(stage.api.getEvidence({ sessionId, delegationId: "del" }, as(ANN.key))))[0]).toBe(
+    "SESSION_DELEGATION_NOT_FOUND",
+  );
+});
+
+test("a report is evidence: who found it, when, what the registries said, signed; shown in other sessions", async () => {
+  const session = await delegated();
+  const { sessionId } = session;
+  await stage.say(EVE, "ACCEPT", { referenceId: "del" }, session);
+  await stage.say(EVE, "INFORM", REPORT, session);
+  const place = { sessionId, delegationId: "del" };
+  const { evidence } = await stage.api.getEvidence(place, as(ANN.key));
+  expect(evidence).toMatchObject({
+    verifier: EVE.uri,
+    delegator: BEN.uri,
+    delegationId: "del",
+    verifiedAt: "2026-03-07T15:00:00.000Z",
+    scope: "Verify.",
+    confirmations: { iso27001: true },
+  });
+  const keyOf = (uri: string) => (uri === EVE.uri ? EVE.key : undefined);
+  expect(evidence && verifyEvidence(portableEngine, evidence, keyOf)).toBe(true);
+  const { evidence: listed } = await stage.api.listEvidence({ agentId: ANN.uri }, as(ANN.key));
+  expect(listed).toEqual([evidence]);
+
+  // Eve meets Ann elsewhere, and both of them may show it to nobody yet but each other.
+  const other = stage.message(ANN, "PROPOSE", INVITATION, newId(), { recipient: EVE.uri });
+  await stage.api.createSession({ invitation: other }, as(ANN.key));
+  const second = await stage.session(other.sessionId);
+  await stage.say(EVE, "ACCEPT", { referenceId: "inv" }, second);
+  for (const who of [ANN, EVE]) {
+    const data = { agentId: who.uri, name: "n" };
+    await stage.say(who, "INFORM", { informType: "identity", data }, second);
+  }
+  const shown = (reference: string) => ({ informType: "fact", references: [reference] });
+  for (const nothing of [
+    { sessionId, delegationId: "other" },
+    { sessionId: other.sessionId, delegationId: "del" },
+    { sessionId: newId(), delegationId: "del" },
+  ]) {
+    expect(await refusalCode(stage.say(ANN, "INFORM", shown(evidenceReference(nothing)), second))).toEqual([
+      "SESSION_STATE_CONFLICT",
+      "unknown_evidence",
+    ]);
+  }
+  await stage.say(ANN, "INFORM", shown(evidenceReference(place)), second);
+  expect((await stage.session(other.sessionId)).messageCount).toBe(5);
+});
+
+test("evidence is seen by those to whom it was shown, and by nobody else", async () => {
+  const session = await delegated();
+  const { sessionId } = session;
+  const place = { sessionId, delegationId: "del" };
+  await stage.say(EVE, "ACCEPT", { referenceId: "del" }, session);
+  await stage.say(EVE, "INFORM", REPORT, session);
+  expect((await refusalCode(stage.api.getEvidence(place, as(ZOE.key))))[0]).toBe(
+    "SESSION_DELEGATION_NOT_FOUND",
+  );
+  const other = stage.message(ANN, "PROPOSE", INVITATION, newId(), { recipient: ZOE.uri });
+  await stage.api.createSession({ invitation: other }, as(ANN.key));
+  const second = await stage.session(other.sessionId);
+  await stage.say(ZOE, "ACCEPT", { referenceId: "inv" }, second);
+  for (const who of [ANN, ZOE]) {
+    const data = { agentId: who.uri, name: "n" };
+    await stage.say(who, "INFORM", { informType: "identity", data }, second);
+  }
+  const reference = { informType: "fact", references: [evidenceReference(place)] };
+  expect((await refusalCode(stage.say(ZOE, "INFORM", reference, second)))[1]).toBe("unknown_evidence");
+  await stage.say(ANN, "INFORM", reference, second);
+  expect((await stage.api.getEvidence(place, as(ZOE.key))).evidence?.verifier).toBe(EVE.uri);
+});

@@ -1,0 +1,51 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import { MAX_DURATION_MS, objectOf, workOf } from "@depute/asp";
+import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { waitFor } from "../../core/engine/wait.ts";
+import { watchTask } from "../../core/engine/watch.ts";
+import { watchOptions } from "../../core/handlers/context.ts";
+import type { SessionsContext } from "../handlers/session-service.ts";
+import { findWork } from "../store/work-rows.ts";
+
+interface Place {
+  readonly sessionId: string;
+  readonly delegationId: string;
+}
+
+/** The events of a delegation's task, once there is one; nothing where there will be none. */
+export async function* watchWork(
+  sessions: SessionsContext,
+  place: Place,
+  after: bigint,
+  context: Pick<HandlerContext, "signal" | "timeoutMs">,
+): AsyncGenerator<TaskEvent, void, undefined> {
+  const { tasks } = sessions;
+  const taskId = await taskOf(sessions, place, context);
+  const record = taskId === undefined ? undefined : await tasks.engine.find(taskId);
+  if (record !== undefined) yield* watchTask(watchOptions(tasks), record, after, context);
+}
+
+/** Waits for the task of a delegation. @returns undefined when there is none and will be none, or nobody waits any more */
+async function taskOf(
+  { engine, ...waiting }: SessionsContext,
+  { sessionId, delegationId }: Place,
+  context: Pick<HandlerContext, "signal" | "timeoutMs">,
+): Promise<string | undefined> {
+  const found = await waitFor(
+    waiting,
+    sessionId,
+    MAX_DURATION_MS,
+    context,
+    async (): Promise<{ readonly taskId?: string } | undefined> => {
+      const known = await engine.find(sessionId);
+      const work = await engine.store.read((tx) => findWork(tx, sessionId, delegationId));
+      if (work !== undefined && work.taskId !== "") return { taskId: work.taskId };
+      const delegation = known && objectOf(known.session, delegationId);
+      if (known === undefined || delegation === undefined) return {};
+      const state = workOf(known.session, delegation);
+      const isSeenTo = work !== undefined && work.due === 0;
+      return state === "over" || (state !== "asked" && isSeenTo) ? {} : undefined;
+    },
+  );
+  return found?.taskId;
+}
