@@ -4,7 +4,7 @@ import { createClient } from "@connectrpc/connect";
 import { type CapMessage, CapMessageSchema } from "@depute/contracts/cap/v1/message_pb";
 import { MessageEffect, MessageService } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { refusal } from "@depute/service/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Cast, example, secretOf, startCast } from "./cast.ts";
 
 let cast: Cast;
@@ -157,14 +157,13 @@ test.each<[string, string, object | string, number]>([
   ["who is nobody", "nobody", REQUEST, 401],
   ["who is another", "stranger-1", REQUEST, 403],
   ["a recipient that is not there", "user", { ...REQUEST, recipient_id: "nobody-1" }, 404],
-  ["a lineage that the sender has no part in", "stranger-1", { ...REQUEST, sender_id: "stranger-1" }, 404],
-  ["a task that is not there", "user", { ...REQUEST, task_id: "M1.7" }, 404],
   [
-    "a conversation that an agent opens",
+    "a part of a lineage that the sender has no part in",
     "stranger-1",
-    { ...REQUEST, task_id: "N1", sender_id: "stranger-1" },
+    { ...REQUEST, task_id: "M1.1", sender_id: "stranger-1" },
     404,
   ],
+  ["a task that is not there", "user", { ...REQUEST, task_id: "M1.7" }, 404],
   ["a task id of no form", "user", { ...REQUEST, task_id: "M1..2" }, 400],
   ["a type that there is not", "user", { ...REQUEST, type: "gossip" }, 400],
   ["words without end", "user", { ...REQUEST, content: "x".repeat(20_000) }, 400],
@@ -232,4 +231,75 @@ test.each<[string, object]>([
   const manifest = { ...example("manifest-qa-1"), ...change };
   const { status, body } = await cast.as("qa-1").ask("PUT", "/cap/agents/qa-1", manifest);
   expect({ status, code: body.error_code }).toEqual({ status: 400, code: 400 });
+});
+
+describe("an agent begins a conversation", () => {
+  const from = (sender_id: string, recipient_id: string, task_id: string, more: object = {}) => ({
+    ...{ type: "message", task_id, sender_id, recipient_id, content: `from ${sender_id}` },
+    ...more,
+  });
+
+  test.each(["user", "orchestrator", "pm-1"])("with %s, and gets an answer", async (other) => {
+    const id = `N-${other}`;
+    const sent = await cast.as("stranger-1").send(from("stranger-1", other, id));
+    expect(sent).toMatchObject({ status: 201, body: { effect: "said" } });
+    expect((await cast.as(other).inbox("?limit=1000")).messages.at(-1)).toMatchObject({
+      message: { task_id: id, sender_id: "stranger-1" },
+    });
+    expect(await cast.as(other).send(from(other, "stranger-1", id))).toMatchObject({ status: 201 });
+    expect((await cast.as("stranger-1").inbox("?limit=1000")).messages.at(-1)).toMatchObject({
+      message: { task_id: id, sender_id: other },
+    });
+  });
+
+  test("under the id of a task of others as well, and learns nothing of the task", async () => {
+    const [stranger, orchestrator] = [cast.as("stranger-1"), cast.as("orchestrator")];
+    const notice = { ...example("example-01-delegation-to-pm"), task_id: "N7" };
+    const { engine_task_id } = (await orchestrator.send(notice)).body;
+    expect(engine_task_id).not.toBe("");
+    const members = ["effect", "message_id", "task_id", "timestamp"];
+    for (const id of ["N7", "N8"]) {
+      const sent = await stranger.send(from("stranger-1", "qa-1", id));
+      expect({ ...sent, body: Object.keys(sent.body).sort() }).toEqual({ status: 201, body: members });
+      const [entry] = (await cast.as("qa-1").inbox("?limit=1000")).messages.slice(-1);
+      expect([entry.message.task_id, entry.engine_task_id]).toEqual([id, undefined]);
+      expect(await cast.as("qa-1").send(from("qa-1", "stranger-1", id))).toMatchObject({ status: 201 });
+      for (const [path, status] of [
+        [`/cap/tasks/${id}`, 404],
+        [`/cap/tasks/${id}/conversations/stranger-1`, 200],
+      ] as const) {
+        expect(await stranger.ask("GET", path)).toMatchObject({ status });
+      }
+      const part = from("stranger-1", "pm-1", `${id}.1`);
+      expect(await stranger.send(part)).toMatchObject({ status: 404 });
+    }
+    // The lineage shows it to those with a part in it.
+    expect((await orchestrator.lineage("N7")).messages).toMatchObject([
+      { type: "delegation_notice" },
+      { sender_id: "stranger-1", recipient_id: "qa-1", effect: "said" },
+      { sender_id: "qa-1", recipient_id: "stranger-1", effect: "said" },
+      { sender_id: "stranger-1", recipient_id: "pm-1", effect: "refused", error_code: 404 },
+    ]);
+    // An answer of the task's holder gives a part in the lineage.
+    expect(await cast.as("pm-1").send(from("pm-1", "stranger-1", "N7"))).toMatchObject({
+      status: 201,
+      body: { engine_task_id },
+    });
+    const again = await stranger.send(from("stranger-1", "pm-1", "N7"));
+    expect(again).toMatchObject({ status: 201, body: { engine_task_id } });
+  });
+
+  test("with results of its own tools alone", async () => {
+    const results = [{ type: "tool_call_result", server_id: "DocsServer", tool: "read_file", result: "N9" }];
+    const pm = cast.as("pm-1");
+    await cast.as("orchestrator").send({ ...example("example-01-delegation-to-pm"), task_id: "N9" });
+    expect(await pm.send(from("pm-1", "user", "N9", { attachments: results }))).toMatchObject({
+      status: 201,
+    });
+    const guess = from("stranger-1", "pm-1", "N9", { attachments: results });
+    expect(await cast.as("stranger-1").send(guess)).toMatchObject({
+      status: 403,
+      body: { metadata: { rule: "tool_result" } },
+    });
+  });
 });

@@ -217,7 +217,7 @@ describe("a rule that is broken", () => {
       (s) => ({ ...s.toPm, task_id: "R2", sender_id: "user" }),
       { code: 403, rule: "role" },
     ],
-    ["a task of an agent's own", (s) => ({ ...s.toAnalyst, task_id: "R1x" }), { code: 404 }],
+    ["a task of an agent's own", (s) => ({ ...s.toAnalyst, task_id: "R1x" }), { code: 403, rule: "root" }],
     [
       "a part of a task that another holds",
       (s) => ({ ...s.toAnalyst, task_id: "R1.1.5" }),
@@ -253,7 +253,7 @@ describe("a rule that is broken", () => {
     expect(entries.filter(({ effect }) => effect === "refused").at(-1) ?? {}).toMatchObject({
       effect: "refused",
     });
-    if (message(s).task_id.startsWith("R1")) {
+    if (message(s).task_id.startsWith("R1.")) {
       expect(entries).toContainEqual(
         expect.objectContaining({
           effect: "refused",

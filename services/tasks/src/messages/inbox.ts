@@ -24,6 +24,7 @@ import {
   readMessage,
   waitingMessages,
 } from "./rows.ts";
+import { isRole } from "./rules/participant.ts";
 import { rootIdOf } from "./rules/task-id.ts";
 import { readCapTask } from "./task-rows.ts";
 import { SILENCE_MS, signOfLife, takeByNotice } from "./worker.ts";
@@ -47,7 +48,7 @@ export async function listInbox(cap: CapContext, request: ListInboxRequest, cont
       readInbox(tx, agentId, from, limit, unacknowledgedOnly),
     );
     return {
-      messages: await toInboxMessages(tx, items),
+      messages: await toInboxMessages(tx, agentId, items),
       nextAfterSequence: BigInt(more ? (items.at(-1)?.position ?? after) : 0),
       lastSequence: BigInt(lastSequence),
     };
@@ -114,7 +115,7 @@ export async function* watchInbox(
       batch: WATCH_BATCH,
     });
     for await (const delivery of log) {
-      const [message] = await engine.store.read((tx) => toInboxMessages(tx, [delivery]));
+      const [message] = await engine.store.read((tx) => toInboxMessages(tx, agentId, [delivery]));
       if (message !== undefined) yield { message };
     }
   } finally {
@@ -143,11 +144,11 @@ export async function listConversation(
 ) {
   await requireOwn(cap, agentId, context);
   return cap.tasks.engine.store.read(async (tx) => {
-    if (!(await isParty(tx, rootIdOf(taskId), agentId))) throw taskNotFound(taskId);
     const after = Number(afterNumber);
     const { items, more } = await readPage(pageSize(size), after, (from, limit) =>
       conversation(tx, taskId, agentId, from, limit),
     );
+    if (items.length === 0 && !(await isParty(tx, rootIdOf(taskId), agentId))) throw taskNotFound(taskId);
     return {
       messages: items.map(({ stored: { number, messageId, receiveMs, message, origin } }) => ({
         number: BigInt(number),
@@ -178,10 +179,15 @@ function requireKept(agentId: string, after: number, firstSequence: number): voi
   });
 }
 
-async function toInboxMessages(tx: ReadTx, deliveries: readonly Delivery[]): Promise<InboxMessage[]> {
+async function toInboxMessages(
+  tx: ReadTx,
+  agentId: string,
+  deliveries: readonly Delivery[],
+): Promise<InboxMessage[]> {
   const messages: InboxMessage[] = [];
   for (const { position, isAcknowledged, stored } of deliveries) {
-    const { messageId, receiveMs, message, claimed, origin, taskId } = stored;
+    const { messageId, receiveMs, message, claimed, origin, taskId, rootId } = stored;
+    const hasPart = isRole(agentId) || (await isParty(tx, rootId, agentId));
     messages.push(
       create(InboxMessageSchema, {
         sequence: BigInt(position),
@@ -189,7 +195,7 @@ async function toInboxMessages(tx: ReadTx, deliveries: readonly Delivery[]): Pro
         receiveTime: toTimestamp(receiveMs),
         origin,
         acknowledged: isAcknowledged,
-        engineTaskId: (await readCapTask(tx, taskId))?.taskId ?? "",
+        engineTaskId: hasPart ? ((await readCapTask(tx, taskId))?.taskId ?? "") : "",
         ...(message && { message }),
         ...(claimed !== undefined && { claimedTimestamp: claimed }),
       }),

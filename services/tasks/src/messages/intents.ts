@@ -50,7 +50,11 @@ export async function perform(
   switch (intent.does) {
     case "say":
       if (intent.answers !== undefined) await noteAnswer(tx, cap, sending, intent.answers);
-      return post(tx, engine, { message, effect: MessageEffect.SAID });
+      return post(tx, engine, {
+        message,
+        effect: MessageEffect.SAID,
+        fromOutside: intent.fromOutside === true,
+      });
     case "delegate":
       if (delegation === undefined) throw new Error("a delegation was not prepared");
       return delegate(tx, cap, sending, intent, delegation);

@@ -20,6 +20,7 @@ CREATE INDEX cap_tasks_by_review ON cap_tasks (reviews_id) WHERE reviews_id <> '
 CREATE TABLE cap_lineages (
   root_id TEXT PRIMARY KEY,
   messages BIGINT NOT NULL,
+  outside BIGINT NOT NULL,
   refusals BIGINT NOT NULL,
   update_ms BIGINT NOT NULL
 );

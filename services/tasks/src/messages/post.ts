@@ -27,6 +27,9 @@ export const INBOX_TOPIC = "inboxes";
 /** Messages that a lineage may have. */
 export const MAX_MESSAGES = 10_000;
 
+/** Messages that a lineage may have from senders without a part in it, beside those of its participants. */
+export const MAX_OUTSIDE = 1_000;
+
 /** Refused messages of a lineage that are noted. */
 export const MAX_REFUSALS = 1_000;
 
@@ -46,6 +49,8 @@ export interface Posting {
   readonly origin?: MessageOrigin;
   /** Whose inboxes get it; its recipient's when absent. */
   readonly to?: readonly string[];
+  /** Whether its sender has no part in the lineage: then neither sender nor recipient gets one by it. */
+  readonly fromOutside?: boolean;
 }
 
 /**
@@ -54,17 +59,17 @@ export interface Posting {
  * @throws DeputeError LIMIT_EXCEEDED (`tree.messages`, `inbox`), unless the platform itself speaks
  */
 export async function post(tx: WriteTx, engine: Engine, posting: Posting): Promise<StoredMessage> {
-  const { effect, origin = MessageOrigin.SENDER } = posting;
+  const { effect, origin = MessageOrigin.SENDER, fromOutside = false } = posting;
   const kind = kindOf(posting.message);
   const { taskId, senderId, recipientId, timestamp } = kind.value;
   const to = posting.to ?? [recipientId];
   const rootId = rootIdOf(taskId);
   const receiveMs = engine.clock.now();
-  if (origin === MessageOrigin.SENDER) await requireRoom(tx, rootId, senderId, to);
+  if (origin === MessageOrigin.SENDER) await requireRoom(tx, rootId, senderId, to, fromOutside);
   const stored: StoredMessage = {
     messageId: newId(),
     rootId,
-    number: await countMessage(tx, rootId, false, receiveMs),
+    number: await countMessage(tx, rootId, fromOutside ? "outside" : "inside", receiveMs),
     taskId,
     type: TYPES[kind.case],
     senderId,
@@ -78,13 +83,12 @@ export async function post(tx: WriteTx, engine: Engine, posting: Posting): Promi
     message: stamped(posting.message, receiveMs),
   };
   await insertMessage(tx, stored);
-  for (const participant of new Set([senderId, recipientId, ...to]))
-    await insertParty(tx, rootId, participant);
-  await insertToolResults(
-    tx,
-    rootId,
-    toolResultsOf(wordsOf(kind)).map((result) => sha256Hex(identityOf(result))),
-  );
+  if (!fromOutside) {
+    for (const participant of new Set([senderId, recipientId, ...to]))
+      await insertParty(tx, rootId, participant);
+    const results = toolResultsOf(wordsOf(kind)).map((result) => sha256Hex(identityOf(result)));
+    await insertToolResults(tx, rootId, results);
+  }
   for (const mailbox of new Set(to)) await deliver(tx, mailbox, stored.messageId);
   tx.afterCommit(() => {
     for (const mailbox of new Set(to)) engine.wake(INBOX_TOPIC, mailbox);
@@ -110,7 +114,7 @@ export async function noteRefusal(
   await insertMessage(tx, {
     messageId: newId(),
     rootId,
-    number: await countMessage(tx, rootId, true, receiveMs),
+    number: await countMessage(tx, rootId, "refused", receiveMs),
     taskId,
     type: TYPES[kind.case],
     senderId,
@@ -130,9 +134,11 @@ async function requireRoom(
   rootId: string,
   senderId: string,
   to: readonly string[],
+  fromOutside: boolean,
 ): Promise<void> {
-  const lineage = await readLineage(tx, rootId);
-  if ((lineage?.messages ?? 0) >= MAX_MESSAGES) throw full("tree.messages", MAX_MESSAGES);
+  const { messages = 0, outside = 0 } = (await readLineage(tx, rootId)) ?? {};
+  if (fromOutside && outside >= MAX_OUTSIDE) throw full("tree.messages", MAX_OUTSIDE);
+  if (messages - outside >= MAX_MESSAGES) throw full("tree.messages", MAX_MESSAGES);
   for (const mailbox of to) {
     const { waiting } = await readMailbox(tx, mailbox);
     if (waiting >= MAX_WAITING) throw full("inbox", MAX_WAITING);

@@ -106,27 +106,32 @@ export async function conversation(
   }));
 }
 
-/** How many messages a lineage has had, refused ones apart; undefined for one that is not there. */
+/** How many messages a lineage has had, how many of these from outside it, and apart from these how many were refused. */
 export async function readLineage(tx: ReadTx, rootId: string) {
-  return tx.get<{ messages: number; refusals: number }>(
-    "SELECT messages, refusals FROM cap_lineages WHERE root_id = ?",
+  return tx.get<{ messages: number; outside: number; refusals: number }>(
+    "SELECT messages, outside, refusals FROM cap_lineages WHERE root_id = ?",
     [rootId],
   );
 }
+
+/** What a message counts as in its lineage: of a participant, of a sender from outside, or refused. */
+export type Counted = "inside" | "outside" | "refused";
 
 /** Counts one more message of a lineage, and gives back its number. */
 export async function countMessage(
   tx: WriteTx,
   rootId: string,
-  isRefused: boolean,
+  counted: Counted,
   nowMs: number,
 ): Promise<number> {
+  const isRefused = counted === "refused";
   const row = await tx.get<{ messages: number; refusals: number }>(
-    `INSERT INTO cap_lineages (root_id, messages, refusals, update_ms) VALUES (?, ?, ?, ?)
+    `INSERT INTO cap_lineages (root_id, messages, outside, refusals, update_ms) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (root_id) DO UPDATE SET messages = cap_lineages.messages + excluded.messages,
-       refusals = cap_lineages.refusals + excluded.refusals, update_ms = excluded.update_ms
+       outside = cap_lineages.outside + excluded.outside, refusals = cap_lineages.refusals + excluded.refusals,
+       update_ms = excluded.update_ms
      RETURNING messages, refusals`,
-    [rootId, isRefused ? 0 : 1, isRefused ? 1 : 0, nowMs],
+    [rootId, isRefused ? 0 : 1, counted === "outside" ? 1 : 0, isRefused ? 1 : 0, nowMs],
   );
   return (row?.messages ?? 0) + (row?.refusals ?? 0);
 }
@@ -155,6 +160,16 @@ export async function isParty(tx: ReadTx, rootId: string, agentId: string): Prom
     rootId,
     agentId,
   ]);
+  return found !== undefined;
+}
+
+/** Whether one participant has written to another in a lineage. */
+export async function hasWritten(tx: ReadTx, rootId: string, from: string, to: string): Promise<boolean> {
+  const found = await tx.get(
+    `SELECT 1 AS one FROM cap_messages
+     WHERE root_id = ? AND sender_id = ? AND recipient_id = ? AND message IS NOT NULL LIMIT 1`,
+    [rootId, from, to],
+  );
   return found !== undefined;
 }
 

@@ -18,11 +18,19 @@ import { readFacts } from "./facts.ts";
 import { type Prepared, perform, prepare } from "./intents.ts";
 import { participantNotFound } from "./participants.ts";
 import { noteRefusal } from "./post.ts";
-import { findSent, hasToolResult, insertSent, isParty, readMessage, type StoredMessage } from "./rows.ts";
+import {
+  findSent,
+  hasToolResult,
+  hasWritten,
+  insertSent,
+  isParty,
+  readMessage,
+  type StoredMessage,
+} from "./rows.ts";
 import { checkSize, foreignResult, identityOf, isBound, toolResultsOf } from "./rules/attachments.ts";
 import { type Kind, kindOf, wordsOf } from "./rules/message.ts";
-import type { Participant } from "./rules/participant.ts";
-import { permit } from "./rules/permit.ts";
+import { isRole, type Participant } from "./rules/participant.ts";
+import { type Intent, permit } from "./rules/permit.ts";
 import { rootIdOf } from "./rules/task-id.ts";
 import { readKnown } from "./task-rows.ts";
 
@@ -92,7 +100,7 @@ async function deliver(cap: CapContext, sending: Sending, once: Once): Promise<S
   const look = async (tx: ReadTx) => permit(message, await readFacts(tx, message, cap));
   const intent = await store.read(async (tx) => {
     const permitted = await look(tx);
-    await requireOwnResults(tx, sending);
+    await requireOwnResults(tx, sending, permitted);
     return permitted;
   });
   const prepared = await prepare(cap, sending, intent);
@@ -148,8 +156,12 @@ async function answered(
   return stored && answerOf(tx, stored);
 }
 
-async function answerOf(tx: ReadTx, { messageId, receiveMs, effect, taskId }: StoredMessage) {
-  const known = await readKnown(tx, taskId);
+async function answerOf(
+  tx: ReadTx,
+  { messageId, receiveMs, effect, taskId, rootId, senderId }: StoredMessage,
+) {
+  const hasPart = isRole(senderId) || (await isParty(tx, rootId, senderId));
+  const known = hasPart ? await readKnown(tx, taskId) : undefined;
   return create(SendMessageResponseSchema, {
     messageId,
     receiveTime: toTimestamp(receiveMs),
@@ -159,7 +171,7 @@ async function answerOf(tx: ReadTx, { messageId, receiveMs, effect, taskId }: St
   });
 }
 
-/** Who was written to before is there for who answers, whether or not it could find it by itself. */
+/** A participant that wrote to the sender can be answered, whether or not the registry lets the sender find it. */
 async function findRecipient(
   { participants, tasks }: CapContext,
   id: string,
@@ -170,7 +182,9 @@ async function findRecipient(
   const found = await participants.find(id, sender.principal, context);
   if (found !== undefined) return found;
   const isKnown = await tasks.engine.store.read(
-    async (tx) => (await isParty(tx, rootId, id)) && (await isParty(tx, rootId, sender.id)),
+    async (tx) =>
+      ((await isParty(tx, rootId, id)) && (await isParty(tx, rootId, sender.id))) ||
+      (await hasWritten(tx, rootId, id, sender.id)),
   );
   const hidden = isKnown ? await participants.find(id, "", context) : undefined;
   if (hidden === undefined) throw participantNotFound(id);
@@ -178,12 +192,13 @@ async function findRecipient(
 }
 
 /** Results of tools are the sender's own by its bindings, or were seen in this lineage. (CAP "MCP Integration") */
-async function requireOwnResults(tx: ReadTx, { kind, sender }: Sending): Promise<void> {
+async function requireOwnResults(tx: ReadTx, { kind, sender }: Sending, intent: Intent): Promise<void> {
   const rootId = rootIdOf(kind.value.taskId);
+  const fromOutside = intent.does === "say" && intent.fromOutside === true;
   for (const result of toolResultsOf(wordsOf(kind))) {
     if (isBound(sender.manifest, result)) continue;
-    if (!(await hasToolResult(tx, rootId, sha256Hex(identityOf(result)))))
-      throw foreignResult(result, sender.id);
+    const wasSeen = !fromOutside && (await hasToolResult(tx, rootId, sha256Hex(identityOf(result))));
+    if (!wasSeen) throw foreignResult(result, sender.id);
   }
 }
 

@@ -228,6 +228,24 @@ test("nobody fills another's inbox alone", { timeout: 60_000 }, async () => {
   await say();
 });
 
+test("messages from outside leave a lineage the room of its own", { timeout: 60_000 }, async () => {
+  await open.send(notice("T1", "orchestrator", "pm"));
+  const say = () => open.send(words("T1", "stranger", "analyst", "hello"));
+  for (let sent = 0; sent < 1000; sent++) {
+    await say();
+    if (sent % 500 !== 499) continue;
+    const upToSequence = BigInt(sent + 1);
+    await open.calls.acknowledgeMessages({ agentId: "analyst", upToSequence }, open.as("analyst"));
+  }
+  expect(await refusal(say())).toMatchObject({
+    reason: "LIMIT_EXCEEDED",
+    metadata: { limit: "tree.messages", max: "1000" },
+  });
+  expect(await open.send(words("T1", "pm", "user", "which?"))).toMatchObject({
+    status: TaskStatus.RUNNING,
+  });
+});
+
 test("whoever is refused again and again does not fill a lineage", async () => {
   await open.send(notice("T1", "orchestrator", "pm"));
   for (let attempt = 0; attempt < 105; attempt++) {

@@ -81,6 +81,30 @@ function outcome(kind: Kind, facts: Partial<Facts>): string {
   }
 }
 
+describe("a sender without a part in a lineage", () => {
+  const fresh: Partial<Facts> = { hasLineage: false, isKnown: false };
+  const taken: Partial<Facts> = on(T1, { isKnown: false });
+
+  test.each<[string, Kind, string]>([
+    ["talks to a participant", say("x-1 > pm-1 T1"), "say"],
+    ["reports an error of its own as talk", fail("x-1 > pm-1 T1"), "say"],
+    ["completes nothing", say("x-1 > pm-1 T1", true), "MESSAGE_NOT_ALLOWED holder"],
+    ["begins no tree", hand("x-1 > pm-1 T1"), "MESSAGE_NOT_ALLOWED root"],
+    ["delegates no part", hand("x-1 > pm-1 T1.1"), "TASK_NOT_FOUND"],
+    ["names no part", say("x-1 > pm-1 T1.1"), "TASK_NOT_FOUND"],
+    ["asks as no overseer", ask("x-1 > pm-1 T1"), "TASK_NOT_FOUND"],
+    ["decides as no overseer", judge("x-1 > pm-1 T1"), "TASK_NOT_FOUND"],
+  ])("%s, and sees no difference between a new id and one of others", (_name, kind, expected) => {
+    expect([outcome(kind, fresh), outcome(kind, taken)]).toEqual([expected, expected]);
+  });
+
+  test("is marked as one where the lineage exists", () => {
+    const message = create(CapMessageSchema, { kind: say("x-1 > pm-1 T1") } as CapMessage);
+    expect(permit(message, { ...NOTHING, ...taken })).toEqual({ does: "say", fromOutside: true });
+    expect(permit(message, { ...NOTHING, ...fresh })).toEqual({ does: "say" });
+  });
+});
+
 describe("a plain message", () => {
   test.each<[string, Kind, Partial<Facts>, string]>([
     [
@@ -89,14 +113,14 @@ describe("a plain message", () => {
       { hasLineage: false, isKnown: true },
       "say",
     ],
+    ["opens one, by an agent", say("pm-1 > x-1 T1"), { hasLineage: false, isKnown: false }, "say"],
     [
-      "opens none, by an agent",
-      say("pm-1 > user T1"),
+      "opens none on a part, by an agent",
+      say("pm-1 > x-1 T1.1"),
       { hasLineage: false, isKnown: false },
       "TASK_NOT_FOUND",
     ],
     ["opens none on a part", say("user > pm-1 T1.1"), { hasLineage: false, isKnown: true }, "TASK_NOT_FOUND"],
-    ["is nobody's who has no part in it", say("x-1 > pm-1 T1"), on(T1, { isKnown: false }), "TASK_NOT_FOUND"],
     ["goes from anybody to anybody who has", say("qa-1 > user T1"), on(T1), "say"],
     ["does not go to oneself", say("pm-1 > pm-1 T1"), on(T1), "MESSAGE_NOT_ALLOWED self"],
     ["completes the task of a holder without overseer", say("pm-1 > orchestrator T1"), on(T1), "complete"],

@@ -9,7 +9,7 @@ import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { isTerminal, statusName } from "../../core/rules/state-machine.ts";
 import { taskNotFound } from "../../core/rules/visibility.ts";
-import { kindOf } from "./message.ts";
+import { type Kind, kindOf } from "./message.ts";
 import { baseOf, isRole, ORCHESTRATOR, USER } from "./participant.ts";
 import { MAX_TASK_ID, parentIdOf } from "./task-id.ts";
 
@@ -40,9 +40,9 @@ export interface Facts {
   readonly subject: TaskFacts | undefined;
   /** Whether the review has waited so long that the orchestrator may decide, too. */
   readonly isEscalated: boolean;
-  /** Whether there is anything with this id's root. */
+  /** Whether the id's root names a lineage. */
   readonly hasLineage: boolean;
-  /** Whether the sender takes part in it, or was written to. */
+  /** Whether the sender is a role, has a part in the lineage, or got a message from a participant that has. */
   readonly isKnown: boolean;
   /** Whether an overseer's plain message to the delegator approves. */
   readonly plainApproval: boolean;
@@ -50,8 +50,8 @@ export interface Facts {
 
 /** What a message is to do. */
 export type Intent =
-  /** Also: answers the overseer of `answers`, whose result is reviewed. */
-  | { readonly does: "say"; readonly answers?: TaskFacts }
+  /** Also: answers the overseer of `answers`, whose result is reviewed. From outside, the sender has no part in the lineage. */
+  | { readonly does: "say"; readonly answers?: TaskFacts; readonly fromOutside?: true }
   /** Also: opens the review of `submits`, its parent. */
   | { readonly does: "delegate"; readonly notice: DelegationNotice; readonly submits: boolean }
   | { readonly does: "complete"; readonly task: TaskFacts }
@@ -74,7 +74,9 @@ export function permit(message: CapMessage, facts: Facts): Intent {
   const kind = kindOf(message);
   const { taskId, senderId, recipientId } = kind.value;
   if (senderId === recipientId) throw notAllowed("self", "nobody writes to itself");
-  requireKnown(taskId, senderId, facts);
+  const begins = !facts.hasLineage && isTalk(kind) && parentIdOf(taskId) === "";
+  if (!facts.isKnown && !begins) return fromOutside(kind);
+  requireTask(taskId, facts);
   switch (kind.case) {
     case "message":
       return talk(kind.value, facts);
@@ -105,13 +107,36 @@ export function permit(message: CapMessage, facts: Facts): Intent {
   }
 }
 
-/** Conversations are opened by people and the orchestrator; who has no part in one does not learn that it is there. */
-function requireKnown(taskId: string, senderId: string, { task, hasLineage, isKnown, parent }: Facts): void {
+/** Whether a message of this kind may be plain talk, which any participant may send to any other. (CAP "Messaging") */
+function isTalk(kind: Kind): kind is Extract<Kind, { case: "message" | "errorResponse" }> {
+  return kind.case === "message" || kind.case === "errorResponse";
+}
+
+/**
+ * What a sender without a part in the lineage may do: talk to any participant. Every answer is the same as to the first
+ * message of a new conversation, so that the sender does not learn whether the id names a task of others.
+ */
+function fromOutside(kind: Kind): Intent {
+  const { taskId } = kind.value;
   const isRoot = parentIdOf(taskId) === "";
-  if (!hasLineage && isRoot && isRole(senderId)) return;
-  if (!isKnown) throw taskNotFound(taskId);
-  // A conversation before its first task has only the root's id.
-  if (task === undefined && parent === undefined && !isRoot) throw taskNotFound(taskId);
+  if (isRoot && kind.case === "delegationNotice") throw notOrchestrator();
+  if (!isTalk(kind)) throw taskNotFound(taskId);
+  if (!isRoot) {
+    throw new DeputeError(
+      ErrorReason.TASK_NOT_FOUND,
+      "no such task; begin a conversation by an id without dots",
+      {
+        metadata: { task: taskId },
+      },
+    );
+  }
+  if (kind.case === "message" && kind.value.completesTask === true) throw notHolder();
+  return { does: "say", fromOutside: true };
+}
+
+/** A conversation before its first task has only the root's id. */
+function requireTask(taskId: string, { task, parent }: Facts): void {
+  if (task === undefined && parent === undefined && parentIdOf(taskId) !== "") throw taskNotFound(taskId);
 }
 
 function talk(
@@ -134,7 +159,7 @@ function talk(
     task !== undefined && task.agentId === senderId && task.delegatorId === recipientId && isOpen(task);
   if (!isAnswer) {
     if (completesTask !== true) return said;
-    throw notAllowed("holder", "only who holds an open task completes it, by a message to its delegator");
+    throw notHolder();
   }
   if (task.reviewsId !== "") {
     if (completesTask !== true) return { does: "say" };
@@ -157,7 +182,7 @@ function delegation(notice: DelegationNotice, { parent, holdersAbove }: Facts): 
   const parentId = parentIdOf(taskId);
   if (parentId === "") {
     if (senderId === ORCHESTRATOR) return { does: "delegate", notice, submits: false };
-    throw notAllowed("root", "only the orchestrator delegates a task that is a part of no other");
+    throw notOrchestrator();
   }
   if (parent === undefined) throw taskNotFound(parentId);
   if (parent.agentId !== senderId) {
@@ -211,6 +236,14 @@ function wrongState({ taskId, status }: TaskFacts): DeputeError {
   return new DeputeError(ErrorReason.TASK_STATE_CONFLICT, `${taskId} is ${name}`, {
     metadata: { task: taskId, from: name, to: name },
   });
+}
+
+function notHolder(): DeputeError {
+  return notAllowed("holder", "only the holder of an open task completes it, by a message to its delegator");
+}
+
+function notOrchestrator(): DeputeError {
+  return notAllowed("root", "only the orchestrator delegates a task that has no parent");
 }
 
 /** The refusal of a message that this participant may not send. */
