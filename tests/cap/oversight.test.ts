@@ -323,6 +323,114 @@ describe("an error_response", () => {
   });
 });
 
+describe("after a failure", () => {
+  const failing = async (root: string) => {
+    const s = script(root);
+    for (const message of [s.toPm, s.toAnalyst]) await send(message);
+    const answer = await send({
+      ...{ type: "error_response", task_id: `${root}.1`, sender_id: "analyst-1", recipient_id: "pm-1" },
+      ...{ error_code: 400, error_message: "no such quarter" },
+    });
+    expect(answer).toMatchObject({ effect: "escalated", status: "failed" });
+    return s;
+  };
+  const result = (task_id: string, sender_id: string, recipient_id: string) => ({
+    ...{ type: "message", task_id, sender_id, recipient_id, content: "the numbers", completes_task: true },
+  });
+
+  test("a repeated notice says that the task has failed, and what tries it again", async () => {
+    const s = await failing("F1");
+    const { status, body } = await cast.as("pm-1").send(s.toAnalyst);
+    expect([status, body]).toMatchObject([
+      409,
+      { type: "error_response", error_code: 409, reason: "TASK_STATE_CONFLICT" },
+    ]);
+    expect(body.metadata).toMatchObject({ task: "F1.1", from: "failed", failure_code: "400" });
+    expect(body.error_message).toMatch(
+      /^F1\.1 has ended as failed with code 400 \(no such quarter\);.*again/,
+    );
+  });
+
+  test("a repeated idempotency key gets its first answer, with the failure", async () => {
+    const s = script("F2");
+    await send(s.toPm);
+    const first = await cast.as("pm-1").send(s.toAnalyst, "F2-first");
+    await send({
+      ...{ type: "error_response", task_id: "F2.1", sender_id: "analyst-1", recipient_id: "pm-1" },
+      ...{ error_code: 400, error_message: "no such quarter" },
+    });
+    expect(await cast.as("pm-1").send(s.toAnalyst, "F2-first")).toEqual({
+      status: 201,
+      body: { ...first.body, status: "failed", error_code: 400, error_message: "no such quarter" },
+    });
+  });
+
+  test.each<[string, (s: ReturnType<typeof script>) => Json, string | undefined]>([
+    ["by another idempotency key", (s) => s.toAnalyst, "by hand"],
+    ["in other words", (s) => ({ ...s.toAnalyst, context_summary: "the third quarter, please" }), undefined],
+  ])("the delegator tries the task again under its id, %s", async (_name, notice, key) => {
+    const root = key === undefined ? "F3" : "F4";
+    const s = await failing(root);
+    const before = await heard("analyst-1", root);
+    const again = await cast.as("pm-1").send(notice(s), key);
+    expect(again).toMatchObject({
+      status: 201,
+      body: { task_id: `${root}.1`, effect: "retried", status: "pending" },
+    });
+    // Repeating the new notice is idempotent as well.
+    expect(await cast.as("pm-1").send(notice(s), key)).toEqual(again);
+    expect(await heard("analyst-1", root)).toHaveLength(before.length + 1);
+    expect(await send(result(`${root}.1`, "analyst-1", "pm-1"))).toMatchObject({ effect: "submitted" });
+    expect(await statuses(root)).toEqual({ [root]: "running", [`${root}.1`]: "in_review" });
+  });
+
+  test("the orchestrator gives the task to another agent, and the result reaches the parent's holder too", async () => {
+    const s = await failing("F5");
+    const notice = { ...s.toAnalyst, sender_id: "orchestrator", recipient_id: "stranger-1", attachments: [] };
+    expect(await send(notice)).toMatchObject({ effect: "reassigned", status: "pending" });
+    expect((await heard("stranger-1", "F5")).at(-1)).toMatch(/^sender delegation_notice orchestrator/);
+    const lineage = await cast.as("orchestrator").lineage("F5");
+    expect(lineage.tasks).toMatchObject([{ delegator_id: "orchestrator", agent_id: "stranger-1" }]);
+    expect(await send(result("F5.1", "stranger-1", "orchestrator"))).toMatchObject({ effect: "completed" });
+    for (const id of ["orchestrator", "pm-1"]) {
+      expect((await heard(id, "F5")).at(-1)).toBe("sender message stranger-1: the numbers");
+    }
+    expect(await refused({ ...notice, context_summary: "once more" })).toMatchObject({
+      code: 409,
+      reason: "TASK_ID_TAKEN",
+    });
+  });
+
+  test("the orchestrator tries a root again, and its holder the parts of it", async () => {
+    const s = await failing("F6");
+    const error = { type: "error_response", error_code: 400, error_message: "no data", task_id: "F6" };
+    await send({ ...error, sender_id: "pm-1", recipient_id: "orchestrator" });
+    expect(await statuses("F6")).toEqual({ F6: "failed", "F6.1": "failed" });
+    expect(await refused({ ...s.toAnalyst, context_summary: "again" })).toMatchObject({
+      code: 409,
+      reason: "TASK_STATE_CONFLICT",
+    });
+    const retry = await cast.as("orchestrator").send(s.toPm, "F6-again");
+    expect(retry.body).toMatchObject({ effect: "retried", status: "pending" });
+    expect((await cast.as("pm-1").send(s.toAnalyst, "F6.1-again")).body).toMatchObject({ effect: "retried" });
+    expect(await statuses("F6")).toEqual({ F6: "running", "F6.1": "pending" });
+  });
+
+  test("no other participant tries the task again", async () => {
+    const s = await failing("F7");
+    for (const sender_id of ["analyst-1", "qa-1"]) {
+      expect(await refused({ ...s.toAnalyst, sender_id, recipient_id: "stranger-1" })).toMatchObject({
+        code: 403,
+      });
+    }
+    // The delegator stays bound by its manifest.
+    expect(await refused({ ...s.toAnalyst, recipient_id: "stranger-1" })).toMatchObject({
+      code: 403,
+      rule: "not_allowed",
+    });
+  });
+});
+
 describe("instances of an agent", () => {
   test("work on parts in parallel, each with an inbox and a conversation of its own", async () => {
     const [analyst, pm] = [cast.as("analyst-1"), cast.as("pm-1")];

@@ -34,7 +34,7 @@ function wordOf(
 
 /** What was done with a message. */
 export function sentDocument(taskId: string, sent: SendMessageResponse): JsonObject {
-  const { messageId, receiveTime, effect, engineTaskId, status } = sent;
+  const { messageId, receiveTime, effect, engineTaskId, status, errorCode, errorMessage } = sent;
   return {
     message_id: messageId,
     task_id: taskId,
@@ -43,6 +43,7 @@ export function sentDocument(taskId: string, sent: SendMessageResponse): JsonObj
     ...(engineTaskId === ""
       ? {}
       : { engine_task_id: engineTaskId, status: wordOf(TaskStatusSchema, status) }),
+    ...(errorCode === 0 ? {} : { error_code: errorCode, error_message: errorMessage }),
   };
 }
 

@@ -14,7 +14,7 @@ import type { StoredMessage } from "./rows.ts";
 import { type Words, wordsOf } from "./rules/message.ts";
 import type { TaskFacts } from "./rules/permit.ts";
 import type { Sending } from "./send.ts";
-import { type CapTask, readCapTask } from "./task-rows.ts";
+import { type CapTask, readCapTask, waitersFor } from "./task-rows.ts";
 import { held, holds } from "./worker.ts";
 
 /** Characters of the short form of a result. */
@@ -28,11 +28,14 @@ export async function complete(
   tx: WriteTx,
   cap: CapContext,
   { message, kind, sender }: Sending,
-  { taskId, overseerId }: TaskFacts,
+  { taskId, overseerId, delegatorId, reviewsId }: TaskFacts,
 ): Promise<StoredMessage> {
   const { engine } = cap.tasks;
   await handIn(tx, cap, taskId, sender.id, wordsOf(kind));
-  if (overseerId === "") return post(tx, engine, { message, effect: MessageEffect.COMPLETED });
+  if (overseerId === "") {
+    const to = await waitersFor(tx, { capTaskId: taskId, delegatorId, reviewsId });
+    return post(tx, engine, { message, effect: MessageEffect.COMPLETED, to });
+  }
   return post(tx, engine, {
     message,
     effect: MessageEffect.SUBMITTED,

@@ -10,7 +10,7 @@ import {
   type TaskDraft,
   TaskDraftSchema,
 } from "@depute/contracts/depute/tasks/v1/task_service_pb";
-import { DeputeError, ErrorReason, newId } from "@depute/core";
+import { newId } from "@depute/core";
 import { ownOptions } from "@depute/service";
 import type { WriteTx } from "@depute/store";
 import { admit, resolveTarget } from "../core/creation/admission.ts";
@@ -18,7 +18,7 @@ import { type Admitted, createTaskWithin } from "../core/creation/create-task.ts
 import { workOf } from "../core/creation/delegation-policy.ts";
 import { draftDigest } from "../core/engine/digest.ts";
 import type { Viewer } from "../core/rules/visibility.ts";
-import { readTask } from "../core/store/task-rows.ts";
+import { freeExternalId, readTask } from "../core/store/task-rows.ts";
 import { handIn } from "./complete.ts";
 import { contentValue } from "./content.ts";
 import type { CapContext } from "./context.ts";
@@ -29,7 +29,7 @@ import { ATTACHMENTS, wordsOf } from "./rules/message.ts";
 import { type Intent, notAllowed, ruleNotMet } from "./rules/permit.ts";
 import { depthOf, parentIdOf, rootIdOf } from "./rules/task-id.ts";
 import type { Sending } from "./send.ts";
-import { insertCapTask, readKnown } from "./task-rows.ts";
+import { insertCapTask, readCapTask, readKnown, replaceCapTask } from "./task-rows.ts";
 import { SILENCE_MS } from "./worker.ts";
 
 /** Attempts of a task that was delegated by a message. */
@@ -115,34 +115,34 @@ function draftOf(
 }
 
 /**
- * Makes the task of a notice, a part of the one that the sender holds, and delivers the notice with it. One that goes to
- * the sender's own overseer hands in the result: the task above is under review, and this is its review.
+ * Creates the task of a notice below the parent, and delivers the notice with it. One that goes to the sender's own
+ * overseer hands in the result: the parent is under review, and this is its review. A notice that tries an unsuccessful
+ * task again creates another one, which takes over the id.
  */
 export async function delegate(
   tx: WriteTx,
   cap: CapContext,
   { message, kind, sender }: Sending,
-  { notice, submits }: Extract<Intent, { does: "delegate" }>,
+  intent: Extract<Intent, { does: "delegate" }>,
   prepared: PreparedDelegation,
 ): Promise<StoredMessage> {
-  const { taskId: capTaskId, recipientId } = notice;
-  if ((await readKnown(tx, capTaskId)) !== undefined) throw taken(capTaskId);
-  const effect = submits ? MessageEffect.SUBMITTED : MessageEffect.DELEGATED;
-  const stored = await post(tx, cap.tasks.engine, { message, effect });
+  const { notice, submits, reviewsId, again } = intent;
+  const { taskId: capTaskId, recipientId: agentId } = notice;
+  const before = again && (await readCapTask(tx, capTaskId));
+  if (before !== undefined) await freeExternalId(tx, before.taskId);
+  const stored = await post(tx, cap.tasks.engine, { message, effect: effectOf(intent) });
   const taskId = await createPart(tx, cap, prepared);
-  const parentId = parentIdOf(capTaskId);
-  await insertCapTask(tx, {
-    capTaskId,
-    rootId: rootIdOf(capTaskId),
-    taskId,
-    delegatorId: sender.id,
-    agentId: recipientId,
-    reviewsId: submits ? parentId : "",
-    noticeId: stored.messageId,
-    createMs: stored.receiveMs,
-  });
-  if (submits) await handIn(tx, cap, parentId, sender.id, wordsOf(kind));
+  const made = { capTaskId, taskId, delegatorId: sender.id, agentId, reviewsId, noticeId: stored.messageId };
+  if (before !== undefined) await replaceCapTask(tx, made);
+  else await insertCapTask(tx, { ...made, rootId: rootIdOf(capTaskId), createMs: stored.receiveMs });
+  if (submits) await handIn(tx, cap, parentIdOf(capTaskId), sender.id, wordsOf(kind));
   return stored;
+}
+
+function effectOf({ notice, submits, again }: Extract<Intent, { does: "delegate" }>): MessageEffect {
+  if (submits) return MessageEffect.SUBMITTED;
+  if (again === undefined) return MessageEffect.DELEGATED;
+  return again.agentId === notice.recipientId ? MessageEffect.RETRIED : MessageEffect.REASSIGNED;
 }
 
 /** CAP's rules have found that who hands over holds the parent, by its id: its key may have been replaced since. */
@@ -175,10 +175,4 @@ export async function createPart(
   const overseerId = record?.task.overseerId ?? "";
   if (overseerId !== "") await insertParty(tx, rootIdOf(capTaskId), overseerId);
   return taskId;
-}
-
-function taken(capTaskId: string): DeputeError {
-  return new DeputeError(ErrorReason.TASK_ID_TAKEN, "there is a task with this id", {
-    metadata: { external_id: capTaskId },
-  });
 }

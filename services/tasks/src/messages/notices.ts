@@ -22,9 +22,9 @@ import type { CapContext } from "./context.ts";
 import { INBOX_TOPIC, post } from "./post.ts";
 import { deliver, hasToolResult } from "./rows.ts";
 import { identityOf, toolResultsOf } from "./rules/attachments.ts";
-import { codeOfFailure } from "./rules/error-actions.ts";
+import { failureIn } from "./rules/error-actions.ts";
 import { ORCHESTRATOR, PLATFORM } from "./rules/participant.ts";
-import { type CapTask, findCapTask, reviewsOf } from "./task-rows.ts";
+import { type CapTask, findCapTask, reviewsOf, waitersFor } from "./task-rows.ts";
 import { holds } from "./worker.ts";
 
 /** The events of which somebody may have to be told. */
@@ -152,18 +152,18 @@ export class Notices implements OversightListener {
     const last = events.at(-1)?.payload;
     const message = await resultOf(tx, cap, last?.case === "completed" ? last.value.output : undefined);
     const origin = wasHeld ? MessageOrigin.RELEASED : MessageOrigin.PLATFORM;
-    await this.#postMessage(tx, MessageEffect.COMPLETED, message, origin, [cap.delegatorId]);
+    await this.#postMessage(tx, MessageEffect.COMPLETED, message, origin, await waitersFor(tx, cap));
   }
 
-  async #tellEnd(tx: WriteTx, cap: CapTask, { status, failure }: Task): Promise<void> {
+  async #tellEnd(tx: WriteTx, cap: CapTask, task: Task): Promise<void> {
     const { capTaskId, agentId, delegatorId } = cap;
-    const word = failure?.reason ?? "";
-    const text = `the task is ${statusName(status)}: ${failure?.message || word.toLowerCase()}`;
-    if (status === TaskStatus.CANCELLED) {
-      return this.#tellError(tx, capTaskId, agentId, codeOfFailure("CANCELLED"), text, [agentId]);
+    const { errorCode, errorMessage } = failureIn(task);
+    const text = `the task is ${statusName(task.status)}: ${errorMessage}`;
+    if (task.status === TaskStatus.CANCELLED) {
+      return this.#tellError(tx, capTaskId, agentId, errorCode, text, [agentId]);
     }
-    const code = status === TaskStatus.REVOKED ? 403 : codeOfFailure(word);
-    await this.#tellError(tx, capTaskId, delegatorId, code, text, [delegatorId, agentId, ORCHESTRATOR]);
+    const to = [...(await waitersFor(tx, cap)), agentId, ORCHESTRATOR];
+    await this.#tellError(tx, capTaskId, delegatorId, errorCode, text, to);
   }
 
   #tellError(

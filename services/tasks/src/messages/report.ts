@@ -22,7 +22,7 @@ import { failureWord } from "./rules/error-actions.ts";
 import { ORCHESTRATOR } from "./rules/participant.ts";
 import type { Intent } from "./rules/permit.ts";
 import type { Sending } from "./send.ts";
-import { holdersFrom, type Known, readKnown, reassignCapTask } from "./task-rows.ts";
+import { holdersFrom, type Known, readKnown, replaceCapTask, waitersFor } from "./task-rows.ts";
 import { held } from "./worker.ts";
 
 type Report = Extract<Intent, { does: "report" }>;
@@ -89,8 +89,8 @@ export async function report(
       ? MessageEffect.ESCALATED
       : MessageEffect.REASSIGNED;
   const { recipientId } = kind.value;
-  const to =
-    effect === MessageEffect.ESCALATED ? [recipientId, task.delegatorId, ORCHESTRATOR] : [recipientId];
+  const waiters = await waitersFor(tx, known.cap);
+  const to = effect === MessageEffect.ESCALATED ? [recipientId, ...waiters, ORCHESTRATOR] : [recipientId];
   const stored = await post(tx, cap.tasks.engine, { message, effect, to });
   if (hasEnded && reassignment !== undefined) await reassign(tx, cap, known, reassignment);
   return stored;
@@ -121,10 +121,10 @@ async function fail(
 async function reassign(
   tx: WriteTx,
   cap: CapContext,
-  { cap: { capTaskId, taskId: oldTaskId } }: Known,
+  { cap: before }: Known,
   { notice, delegation }: Reassignment,
 ): Promise<void> {
-  await freeExternalId(tx, oldTaskId);
+  await freeExternalId(tx, before.taskId);
   const message = create(CapMessageSchema, { kind: { case: "delegationNotice", value: notice } });
   const stored = await post(tx, cap.tasks.engine, {
     message,
@@ -132,6 +132,5 @@ async function reassign(
     origin: MessageOrigin.PLATFORM,
   });
   const taskId = await createPart(tx, cap, delegation);
-  const { recipientId: agentId } = notice;
-  await reassignCapTask(tx, { capTaskId, taskId, agentId, noticeId: stored.messageId });
+  await replaceCapTask(tx, { ...before, taskId, agentId: notice.recipientId, noticeId: stored.messageId });
 }

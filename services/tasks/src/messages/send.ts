@@ -28,11 +28,12 @@ import {
   type StoredMessage,
 } from "./rows.ts";
 import { checkSize, foreignResult, identityOf, isBound, toolResultsOf } from "./rules/attachments.ts";
-import { type Kind, kindOf, wordsOf } from "./rules/message.ts";
+import { failureIn } from "./rules/error-actions.ts";
+import { type Kind, kindOf, TYPES, wordsOf } from "./rules/message.ts";
 import { isRole, type Participant } from "./rules/participant.ts";
-import { type Intent, permit } from "./rules/permit.ts";
+import { failedSince, hasFailed, type Intent, permit } from "./rules/permit.ts";
 import { rootIdOf } from "./rules/task-id.ts";
-import { readKnown } from "./task-rows.ts";
+import { factsOf, readKnown } from "./task-rows.ts";
 
 /** A message whose sender is known to be the caller's to speak for. */
 export interface Sending {
@@ -121,7 +122,7 @@ async function deliver(cap: CapContext, sending: Sending, once: Once): Promise<S
   return write();
 }
 
-/** What makes a call idempotent: its request id, or for a delegation its task. */
+/** What makes a call idempotent: its request id, or for a delegation its task and all that it says. */
 interface Once {
   readonly requestId: string;
   readonly digest: string;
@@ -131,10 +132,14 @@ interface Once {
 function onceOf(kind: Kind, requestId: string, digest: string): Once {
   if (requestId !== "") return { requestId: `r/${requestId}`, digest, isByTask: false };
   const isByTask = kind.case === "delegationNotice";
-  return { requestId: isByTask ? `t/${kind.value.taskId}` : "", digest, isByTask };
+  return { requestId: isByTask ? `t/${kind.value.taskId}/${digest}` : "", digest, isByTask };
 }
 
-/** The answer that was given to the same call before. */
+/**
+ * The answer that was given to the same call before.
+ *
+ * @throws DeputeError REQUEST_ID_REUSED; TASK_STATE_CONFLICT for a notice without a request id whose task has failed
+ */
 async function answered(
   tx: ReadTx,
   sender: string,
@@ -143,31 +148,34 @@ async function answered(
   const known = requestId === "" ? undefined : await findSent(tx, sender, requestId);
   if (known === undefined) return undefined;
   if (known.digest !== digest) {
-    if (isByTask) {
-      throw new DeputeError(ErrorReason.TASK_ID_TAKEN, "the task was delegated otherwise", {
-        metadata: { external_id: requestId.slice(2) },
-      });
-    }
     throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id was used with another message", {
       metadata: { request_id: requestId.slice(2) },
     });
   }
   const stored = await readMessage(tx, known.message_id);
+  const task = isByTask && stored !== undefined ? await readKnown(tx, stored.taskId) : undefined;
+  if (task !== undefined && hasFailed(task.record.task.status)) {
+    throw failedSince(factsOf(task), failureIn(task.record.task));
+  }
   return stored && answerOf(tx, stored);
 }
 
 async function answerOf(
   tx: ReadTx,
-  { messageId, receiveMs, effect, taskId, rootId, senderId }: StoredMessage,
+  { messageId, receiveMs, effect, type, taskId, rootId, senderId }: StoredMessage,
 ) {
   const hasPart = isRole(senderId) || (await isParty(tx, rootId, senderId));
   const known = hasPart ? await readKnown(tx, taskId) : undefined;
+  const task = known?.record.task;
+  // A replay of a notice tells its delegator how the task has failed since.
+  const hasEnded = type === TYPES.delegationNotice && task !== undefined && hasFailed(task.status);
   return create(SendMessageResponseSchema, {
     messageId,
     receiveTime: toTimestamp(receiveMs),
     effect,
     engineTaskId: known?.cap.taskId ?? "",
-    status: known?.record.task.status ?? TaskStatus.UNSPECIFIED,
+    status: task?.status ?? TaskStatus.UNSPECIFIED,
+    ...(hasEnded && failureIn(task)),
   });
 }
 

@@ -46,17 +46,13 @@ export async function insertCapTask(tx: WriteTx, task: CapTask): Promise<void> {
   ]);
 }
 
-/** Has CAP's id name another task of the engine, for another agent. */
-export async function reassignCapTask(
-  tx: WriteTx,
-  { capTaskId, taskId, agentId, noticeId }: Pick<CapTask, "capTaskId" | "taskId" | "agentId" | "noticeId">,
-): Promise<void> {
-  await tx.run("UPDATE cap_tasks SET task_id = ?, agent_id = ?, notice_id = ? WHERE cap_task_id = ?", [
-    taskId,
-    agentId,
-    noticeId,
-    capTaskId,
-  ]);
+/** Has CAP's id name another task of the engine, for the same agent or another. */
+export async function replaceCapTask(tx: WriteTx, task: Omit<CapTask, "rootId" | "createMs">): Promise<void> {
+  await tx.run(
+    `UPDATE cap_tasks SET task_id = ?, delegator_id = ?, agent_id = ?, reviews_id = ?, notice_id = ?
+     WHERE cap_task_id = ?`,
+    [task.taskId, task.delegatorId, task.agentId, task.reviewsId, task.noticeId, task.capTaskId],
+  );
 }
 
 export async function readCapTask(tx: ReadTx, capTaskId: string): Promise<CapTask | undefined> {
@@ -121,6 +117,15 @@ export async function holdersFrom(tx: ReadTx, capTaskId: string): Promise<string
     if (task !== undefined) holders.push(task.agentId);
   }
   return holders;
+}
+
+/** The participants that wait for a task's result: its delegator, and the parent's holder where that is another. */
+export async function waitersFor(
+  tx: ReadTx,
+  { capTaskId, delegatorId, reviewsId }: Pick<CapTask, "capTaskId" | "delegatorId" | "reviewsId">,
+): Promise<string[]> {
+  const parent = reviewsId === "" ? await readCapTask(tx, parentIdOf(capTaskId)) : undefined;
+  return [...new Set([delegatorId, parent?.agentId ?? delegatorId])];
 }
 
 function toCapTask(row: Row): CapTask {

@@ -163,6 +163,27 @@ describe("a review", () => {
     expect((await heard("pm")).at(-1)).toBe("message analyst -> pm T1.1: please verify");
   });
 
+  test("whose task failed is asked for again under its id, and the result stays held", async () => {
+    await underReview();
+    const value = {
+      taskId: "T1.1.1",
+      senderId: "qa",
+      recipientId: "analyst",
+      errorCode: 400,
+      errorMessage: "",
+    };
+    await open.send({ case: "errorResponse", value } as CapMessage["kind"]);
+    expect(await statusOf("T1.1.1")).toBe(TaskStatus.FAILED);
+    const again = await open.send(notice("T1.1.1", "analyst", "qa", "please verify, once more"));
+    expect(again).toMatchObject({ effect: MessageEffect.RETRIED, status: TaskStatus.PENDING });
+    expect(await statusOf("T1.1")).toBe(TaskStatus.IN_REVIEW);
+    const decision = { taskId: "T1.1.1", senderId: "qa", recipientId: "analyst", decision: 1 };
+    await open.send({ case: "oversightDecision", value: decision } as CapMessage["kind"]);
+    expect(await statusOf("T1.1")).toBe(TaskStatus.COMPLETED);
+    expect(await statusOf("T1.1.1")).toBe(TaskStatus.COMPLETED);
+    expect((await heard("pm")).at(-1)).toBe("message analyst -> pm T1.1: please verify");
+  });
+
   test("on which nobody decides fails the task, and who waits is told", async () => {
     await underReview();
     open.bench.fakes.reviews.timeOut((await reviewOf()).id);

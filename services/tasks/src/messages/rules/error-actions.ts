@@ -1,3 +1,4 @@
+import { type Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { CAP_CODES, type CapAction, capActionOf } from "@depute/core";
 
 const ACTIONS: readonly CapAction[] = ["retry", "reassign", "escalate"];
@@ -37,6 +38,23 @@ const BY_REASON: Readonly<Record<string, number>> = {
   TOKEN_DENIED: 403,
   CANCELLED: 409,
 };
+
+/** How a task ended without a result, as an error_response says it. */
+export interface Failure {
+  readonly errorCode: number;
+  readonly errorMessage: string;
+}
+
+/** How an unsuccessful task ended. */
+export function failureIn({ status, failure }: Pick<Task, "status" | "failure">): Failure {
+  const reason = failure?.reason ?? "";
+  return { errorCode: codeOfEnd(status, reason), errorMessage: failure?.message || reason.toLowerCase() };
+}
+
+function codeOfEnd(status: TaskStatus, reason: string): number {
+  if (status === TaskStatus.CANCELLED) return codeOfFailure("CANCELLED");
+  return status === TaskStatus.REVOKED ? 403 : codeOfFailure(reason);
+}
 
 /** CAP's code of a failure, whoever reported it. */
 export function codeOfFailure(reason: string): number {

@@ -215,6 +215,75 @@ test.each<[string, Kind, Partial<Facts>, string]>([
   expect(outcome(kind, facts)).toBe(expected);
 });
 
+const UNSUCCESSFUL: TaskFacts = { ...T11, status: TaskStatus.FAILED };
+const FAILED_REVIEW: TaskFacts = { ...REVIEW, status: TaskStatus.EXPIRED };
+const failed = (parent: TaskFacts, task = UNSUCCESSFUL): Partial<Facts> => ({
+  task,
+  subject: task,
+  ...under(parent, "pm-1"),
+});
+
+describe("a delegation under the id of an unsuccessful task", () => {
+  test.each<[string, Kind, Partial<Facts>, string]>([
+    ["is the parent's holder's, to the same agent", hand("pm-1 > analyst-1 T1.1"), failed(T1), "delegate"],
+    ["and to another", hand("pm-1 > analyst-2 T1.1"), failed(T1), "delegate"],
+    ["is the orchestrator's", hand("orchestrator > analyst-2 T1.1"), failed(T1), "delegate"],
+    [
+      "is the orchestrator's on a root",
+      hand("orchestrator > pm-1 T1"),
+      on({ ...T1, status: TaskStatus.EXPIRED }),
+      "delegate",
+    ],
+    ["is no other participant's", hand("qa-1 > analyst-1 T1.1"), failed(T1), "MESSAGE_NOT_ALLOWED holder"],
+    [
+      "needs the parent open",
+      hand("pm-1 > analyst-1 T1.1"),
+      failed({ ...T1, status: TaskStatus.FAILED }),
+      "TASK_STATE_CONFLICT",
+    ],
+    ["does not go round", hand("orchestrator > pm-1 T1.1"), failed(T1), "TASK_CYCLE"],
+    ["is not the user's", hand("user > analyst-1 T1.1"), failed(T1), "MESSAGE_NOT_ALLOWED role"],
+    [
+      "repeats a review for another instance of the overseer",
+      hand("analyst-1 > qa-1:b T1.1.1"),
+      failed(HELD, FAILED_REVIEW),
+      "delegate",
+    ],
+    [
+      "repeats no review for another agent",
+      hand("orchestrator > boss-1 T1.1.1"),
+      failed(HELD, FAILED_REVIEW),
+      "MESSAGE_NOT_ALLOWED overseer",
+    ],
+    [
+      "hands in by the holder",
+      hand("analyst-1 > qa-1 T1.1.1"),
+      failed(T11, FAILED_REVIEW),
+      "delegate and submit",
+    ],
+    [
+      "hands in nothing by the orchestrator",
+      hand("orchestrator > qa-1 T1.1.1"),
+      failed(T11, FAILED_REVIEW),
+      "delegate",
+    ],
+  ])("%s", (_name, kind, facts, expected) => {
+    expect(outcome(kind, facts)).toBe(expected);
+  });
+
+  test.each(Object.values(TaskStatus).filter((status) => typeof status === "number"))(
+    "waits for an end without a result: status %i",
+    (status) => {
+      const { CANCELLED, EXPIRED, FAILED, REJECTED, REVOKED } = TaskStatus;
+      const isFree = new Set<TaskStatus>([CANCELLED, EXPIRED, FAILED, REJECTED, REVOKED]).has(status);
+      const facts = failed(T1, { ...T11, status });
+      for (const kind of [hand("pm-1 > analyst-1 T1.1"), hand("orchestrator > analyst-2 T1.1")]) {
+        expect(outcome(kind, facts)).toBe(isFree ? "delegate" : "TASK_ID_TAKEN");
+      }
+    },
+  );
+});
+
 test.each<[string, Kind, Partial<Facts>, string]>([
   ["of the holder to the delegator is carried out", fail("analyst-1 > pm-1 T1.1"), on(T11), "report"],
   ["to the orchestrator is, too", fail("analyst-1 > orchestrator T1.1"), on(T11), "report"],

@@ -9,6 +9,7 @@ import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { isTerminal, statusName } from "../../core/rules/state-machine.ts";
 import { taskNotFound } from "../../core/rules/visibility.ts";
+import type { Failure } from "./error-actions.ts";
 import { type Kind, kindOf } from "./message.ts";
 import { baseOf, isRole, ORCHESTRATOR, USER } from "./participant.ts";
 import { MAX_TASK_ID, parentIdOf } from "./task-id.ts";
@@ -52,8 +53,16 @@ export interface Facts {
 export type Intent =
   /** Also: answers the overseer of `answers`, whose result is reviewed. From outside, the sender has no part in the lineage. */
   | { readonly does: "say"; readonly answers?: TaskFacts; readonly fromOutside?: true }
-  /** Also: opens the review of `submits`, its parent. */
-  | { readonly does: "delegate"; readonly notice: DelegationNotice; readonly submits: boolean }
+  /** Also: hands in the result of the parent, where the notice submits it. */
+  | {
+      readonly does: "delegate";
+      readonly notice: DelegationNotice;
+      readonly submits: boolean;
+      /** The task whose review the new one is; empty for work of its own. */
+      readonly reviewsId: string;
+      /** The unsuccessful task whose id the new one takes over; absent for a new id. */
+      readonly again?: TaskFacts;
+    }
   | { readonly does: "complete"; readonly task: TaskFacts }
   | { readonly does: "report"; readonly task: TaskFacts; readonly error: ErrorResponse }
   | { readonly does: "inquire"; readonly reviewed: TaskFacts }
@@ -171,7 +180,11 @@ function talk(
   return isResult ? { does: "complete", task } : { does: "say" };
 }
 
-function delegation(notice: DelegationNotice, { parent, holdersAbove }: Facts): Intent {
+/**
+ * A notice under a new id, or under that of an unsuccessful task: the holder of the parent and the orchestrator try it
+ * again by hand, with the same agent or another. (CAP "Observability & Error Handling")
+ */
+function delegation(notice: DelegationNotice, { task, parent, holdersAbove }: Facts): Intent {
   const { taskId, senderId, recipientId } = notice;
   if (senderId === USER)
     throw notAllowed("role", "the user does not delegate; the orchestrator does it for it");
@@ -180,15 +193,20 @@ function delegation(notice: DelegationNotice, { parent, holdersAbove }: Facts): 
     throw invalid("message.task_id", `of a delegation has at most ${MAX_TASK_ID} characters`);
   }
   const parentId = parentIdOf(taskId);
-  if (parentId === "") {
-    if (senderId === ORCHESTRATOR) return { does: "delegate", notice, submits: false };
-    throw notOrchestrator();
+  if (parentId === "" && senderId !== ORCHESTRATOR) throw notOrchestrator();
+  if (parentId !== "" && parent === undefined) throw taskNotFound(parentId);
+  const isHolder = parent === undefined || parent.agentId === senderId;
+  if (!isHolder && (task === undefined || senderId !== ORCHESTRATOR)) {
+    throw notAllowed("holder", `only the holder of ${parentId} delegates parts of it`);
   }
-  if (parent === undefined) throw taskNotFound(parentId);
-  if (parent.agentId !== senderId) {
-    throw notAllowed("holder", `only who holds ${parentId} delegates parts of it`);
+  if (task !== undefined && !hasFailed(task.status)) throw taken(taskId);
+  const again = task === undefined ? {} : { again: task };
+  if (parent === undefined) return { does: "delegate", notice, submits: false, reviewsId: "", ...again };
+  const isReview = task?.reviewsId === parentId && isHeld(parent);
+  if (isReview && !isOverseer(parent, recipientId)) {
+    throw notAllowed("overseer", `the result of ${parentId} is reviewed by ${parent.overseerId}`);
   }
-  if (!isOpen(parent)) throw wrongState(parent);
+  if (!isReview && !isOpen(parent)) throw wrongState(parent);
   if (holdersAbove.includes(recipientId)) {
     throw new DeputeError(
       ErrorReason.TASK_CYCLE,
@@ -198,8 +216,13 @@ function delegation(notice: DelegationNotice, { parent, holdersAbove }: Facts): 
       },
     );
   }
-  const submits = parent.reviewsId === "" && isOverseer(parent, recipientId);
-  return { does: "delegate", notice, submits };
+  const submits = !isReview && isHolder && parent.reviewsId === "" && isOverseer(parent, recipientId);
+  return { does: "delegate", notice, submits, reviewsId: submits || isReview ? parentId : "", ...again };
+}
+
+/** Whether a task has ended without a result, so that its id is free for another attempt by hand. */
+export function hasFailed(status: TaskStatus): boolean {
+  return isTerminal(status) && status !== TaskStatus.COMPLETED;
 }
 
 function requireReview(
@@ -244,6 +267,24 @@ function notHolder(): DeputeError {
 
 function notOrchestrator(): DeputeError {
   return notAllowed("root", "only the orchestrator delegates a task that has no parent");
+}
+
+function taken(taskId: string): DeputeError {
+  return new DeputeError(ErrorReason.TASK_ID_TAKEN, "there is a task with this id", {
+    metadata: { external_id: taskId },
+  });
+}
+
+/** The refusal of a notice that repeats the one of a task which has failed since. */
+export function failedSince({ taskId, status }: TaskFacts, failure: Failure): DeputeError {
+  const name = statusName(status);
+  const why = failure.errorMessage === "" ? "" : ` (${failure.errorMessage})`;
+  return new DeputeError(
+    ErrorReason.TASK_STATE_CONFLICT,
+    `${taskId} has ended as ${name} with code ${failure.errorCode}${why}; to try it again under this id, send a notice with another ` +
+      "idempotency key, other words or another recipient",
+    { metadata: { task: taskId, from: name, to: "pending", failure_code: String(failure.errorCode) } },
+  );
 }
 
 /** The refusal of a message that this participant may not send. */
