@@ -21,6 +21,7 @@ test.each<[string, string | number | undefined, boolean]>([
   ['{"method":"notifications/message","params":{"id":1}}', undefined, true],
   ['{"id":null}', undefined, false],
   ['{"id":{"a":1}}', undefined, false],
+  ['{"id":["",""]}', undefined, false],
   [`{"id":"${"x".repeat(500)}"}`, undefined, false],
   ['[{"id":1}]', undefined, false],
   ["not JSON at all, id: 1", undefined, false],

@@ -66,6 +66,8 @@ export class TopMembers {
       case OPEN:
       case OPEN_LIST:
         this.#depth++;
+        // An id is a text or a number: the texts within a list or an object are none.
+        this.#kept = undefined;
         this.#isName = this.#depth === 1;
         return;
       case CLOSE:

@@ -1,0 +1,55 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import { compressionGzip } from "@connectrpc/connect-node";
+import { DeputeError, ErrorReason } from "@depute/core";
+import { toWire, withNote } from "./errors-on-wire.ts";
+import type { Manners } from "./service-manners.ts";
+
+/** How messages may be compressed, in both directions, beside not at all. */
+export const COMPRESSIONS = [compressionGzip];
+
+const SUPPORTED = COMPRESSIONS.map(({ name }) => name).join(",");
+
+/** Characters of an encoding's name in a refusal. */
+const MAX_NAME_CHARS = 64;
+
+/**
+ * Refuses requests in an encoding that this server does not read, before their body is looked at. The answer's header
+ * names the encodings that it reads. (gRPC "Compression", Connect "Unary-Request")
+ *
+ * @throws ConnectError UNSUPPORTED_ENCODING
+ */
+export function encodingGate(manners: Manners): (context: HandlerContext) => void {
+  return (context) => {
+    const { requested, acceptHeader } = encodingOf(context);
+    if (requested === null || requested === "identity") return;
+    if (COMPRESSIONS.some(({ name }) => name === requested)) return;
+    context.responseHeader.set(acceptHeader, SUPPORTED);
+    const encoding = requested.slice(0, MAX_NAME_CHARS).toWellFormed();
+    const refusal = new DeputeError(
+      ErrorReason.UNSUPPORTED_ENCODING,
+      `the request's encoding "${encoding}" is not supported: send ${SUPPORTED} or identity`,
+      { metadata: { encoding, supported: SUPPORTED } },
+    );
+    throw withNote(toWire(refusal), manners.get(context.service.typeName)?.errorNote);
+  };
+}
+
+interface Encoding {
+  readonly requested: string | null;
+  /** The header with which the answer names what is supported. */
+  readonly acceptHeader: string;
+}
+
+function encodingOf({ protocolName, requestMethod, requestHeader, method, url }: HandlerContext): Encoding {
+  if (protocolName !== "connect")
+    return { requested: requestHeader.get("grpc-encoding"), acceptHeader: "grpc-accept-encoding" };
+  if (method.methodKind !== "unary") {
+    const requested = requestHeader.get("connect-content-encoding");
+    return { requested, acceptHeader: "connect-accept-encoding" };
+  }
+  const requested =
+    requestMethod === "GET"
+      ? new URL(url).searchParams.get("compression")
+      : requestHeader.get("content-encoding");
+  return { requested, acceptHeader: "accept-encoding" };
+}
