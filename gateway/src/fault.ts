@@ -1,5 +1,5 @@
 import type { JsonValue } from "@bufbuild/protobuf";
-import { DeputeError, ErrorReason, isObject, reasonName } from "@depute/core";
+import { type DeputeError, ErrorReason, isObject, reasonName } from "@depute/core";
 import { fromConnectError } from "@depute/service";
 import { type ErrorTable, rowOf } from "./error-table.ts";
 import { JSON_RPC } from "./own-codes.ts";
@@ -70,16 +70,8 @@ function faultsOf({ message, violations }: DeputeError): string {
 }
 
 /** The same refusal with more metadata, which its data has as members where it has data of its own. */
-export function withMetadata(
-  thrown: unknown,
-  more: Readonly<Record<string, string>>,
-): WireFault | DeputeError {
-  const { reason, message, metadata, violations } = refusalIn(thrown);
-  const refusal = new DeputeError(reason, message, {
-    metadata: { ...metadata, ...more },
-    violations,
-    cause: thrown,
-  });
+export function withMetadata(thrown: unknown, more: Record<string, string>): WireFault | DeputeError {
+  const refusal = refusalIn(thrown).with({ metadata: more, cause: thrown });
   if (!(thrown instanceof WireFault) || !isObject(thrown.data)) return refusal;
   return new WireFault(refusal, { ...thrown.data, ...more } as JsonValue);
 }
@@ -97,9 +89,6 @@ export function renameFields(thrown: unknown, names: Readonly<Record<string, str
     const name = Object.keys(names).find((known) => field === known || /^[/.[]/.test(rest(field, known)));
     return name === undefined ? field : `${names[name]}${rest(field, name).replaceAll(".", "/")}`;
   };
-  return new DeputeError(refusal.reason, refusal.message, {
-    metadata: refusal.metadata,
-    violations: refusal.violations.map((violation) => ({ ...violation, field: rename(violation.field) })),
-    cause: refusal,
-  });
+  const violations = refusal.violations.map((each) => ({ ...each, field: rename(each.field) }));
+  return refusal.with({ violations, cause: refusal });
 }

@@ -54,7 +54,9 @@ function endpoint() {
       [
         "own data",
         async () => {
-          throw new WireFault(new DeputeError(ErrorReason.VERSION_MISMATCH, "stale"), { current_hash: "x" });
+          throw new WireFault(DeputeError.received(ErrorReason.VERSION_MISMATCH, "stale"), {
+            current_hash: "x",
+          });
         },
       ],
       [

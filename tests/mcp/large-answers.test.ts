@@ -101,18 +101,23 @@ const spentBy = async ({ token }: Grant) => {
 const charged = { state: "charged", reservedMicrocents: 100, chargedMicrocents: 100 };
 
 test.each([
-  ["64 MiB where 10 are the limit", "large", 64],
-  ["2 MiB where the setting says 1", "small", 2],
+  ["64 MiB where 10 are the limit", "large", 64, 10],
+  ["2 MiB where the setting says 1", "small", 2, 1],
 ])(
   "an answer of %s is charged to its caller, and other callers go on with the same server",
-  async (_, name, mib) => {
+  async (_, name, mib, mebibytes) => {
     const [greedy, patient] = [await holder(), await holder()];
     const [one, other] = [await clientOf(greedy, name), await clientOf(patient, name)];
     const before = textOf(await other.callTool({ name: "answer", arguments: {} }));
     const inFlight = Array.from({ length: 5 }, () => other.callTool({ name: "hold", arguments: {} }));
     expect(await refusal(one.callTool({ name: "large", arguments: { mib } }))).toMatchObject({
       code: -32603,
-      data: { reason: "LIMIT_EXCEEDED", detail: expect.stringContaining("bytes"), budget: charged },
+      data: {
+        reason: "LIMIT_EXCEEDED",
+        detail: expect.stringContaining("bytes"),
+        metadata: { limit: "upstream_message_bytes", max: String(mebibytes * 1_048_576) },
+        budget: charged,
+      },
     });
     const last = await one.callTool({ name: "let-go", arguments: {} });
     expect([...(await Promise.all(inFlight)), last].map(textOf)).toEqual(Array(6).fill(before));

@@ -18,7 +18,7 @@ export interface TextPosition {
 }
 
 /** The refusal of a text that is no JSON, with the place where it stops being that. */
-export class BrokenJson extends DeputeError {
+export class BrokenJson extends DeputeError<typeof ErrorReason.MALFORMED_JSON> {
   readonly position: TextPosition;
 
   constructor(error: WireError, position: TextPosition) {

@@ -207,7 +207,7 @@ export class CapMethods {
 
   async review({ parameters: { id = "" }, call }: Asked): Promise<Answer> {
     const { review } = await this.#clients.reviews.getReview({ id }, call.asCaller);
-    if (review === undefined) throw new DeputeError(ErrorReason.REVIEW_NOT_FOUND, "no such review");
+    if (review === undefined) throw reviewNotFound(id);
     return ok(reviewDocument(review));
   }
 
@@ -223,9 +223,13 @@ export class CapMethods {
     const verdict = ReviewVerdict[word as keyof typeof ReviewVerdict];
     const request = { id, verdict, reason: String(comment), reviewer: String(reviewer) };
     const { review } = await this.#clients.reviews.decideReview(request, call.asCaller);
-    if (review === undefined) throw new DeputeError(ErrorReason.REVIEW_NOT_FOUND, "no such review");
+    if (review === undefined) throw reviewNotFound(id);
     return ok(reviewDocument(review));
   }
+}
+
+function reviewNotFound(review: string): DeputeError {
+  return new DeputeError(ErrorReason.REVIEW_NOT_FOUND, "no such review", { metadata: { review } });
 }
 
 /** What a message is about, as far as it says so. */

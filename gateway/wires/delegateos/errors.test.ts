@@ -42,7 +42,7 @@ describe("DelegateOS's errors", () => {
   });
 
   test("anything else stays what it is", () => {
-    const refusal = new DeputeError(ErrorReason.CONTRACT_EXISTS, "taken");
+    const refusal = DeputeError.received(ErrorReason.CONTRACT_EXISTS, "taken");
     expect(refusalIn(asDenial(refusal))).toBe(refusal);
   });
 });

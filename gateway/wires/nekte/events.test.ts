@@ -223,7 +223,10 @@ describe("a task's events as NEKTE tells them", () => {
     expect(frame(toSse(create(DelegateEventSchema, { event: broken }), undefined))).toBe(
       'event: error\ndata: {"task_id":"task-001","code":-32603,"message":"internal error"}\n\n',
     );
-    const gone = toError(new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "tasks is away"), "task-001");
+    const gone = toError(
+      DeputeError.received(ErrorReason.DEPENDENCY_UNAVAILABLE, "tasks is away"),
+      "task-001",
+    );
     expect(gone.value).toMatchObject({ code: -32057, message: "tasks is away" });
   });
 });

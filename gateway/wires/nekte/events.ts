@@ -135,7 +135,7 @@ export function refusalOfEnd({ event }: DelegateEvent): DeputeError | undefined 
   }
   if (event.case !== "error") return undefined;
   const { code, message, taskId = "" } = event.value;
-  return new DeputeError(reasonOfEnd(code), message, { metadata: { task_id: taskId } });
+  return DeputeError.received(reasonOfEnd(code), message, { metadata: { task_id: taskId } });
 }
 
 /** The event that tells of a fault in mid stream. */

@@ -73,7 +73,10 @@ function appended(
   // A session that was stored before they were counted has none.
   const byteCount = (session.byteCount ?? 0) + size;
   if (byteCount > MAX_SESSION_BYTES) {
-    throw new Refused("limit_exceeded", `more than ${MAX_SESSION_BYTES} bytes in the session`);
+    throw new Refused("limit_exceeded", `more than ${MAX_SESSION_BYTES} bytes in the session`, {
+      limit: "session.bytes",
+      max: MAX_SESSION_BYTES,
+    });
   }
   const { proof, engine, nowMs } = context;
   const proven = proof && checkProof(engine, stated.dpopProof, sender, proof, nowMs);
@@ -171,7 +174,10 @@ function checkPlace(
 ): void {
   if (hasMessage(messageId)) throw new Refused("duplicate_message", "a message of that id is in the session");
   if (session.messageCount >= MAX_MESSAGES)
-    throw new Refused("limit_exceeded", `more than ${MAX_MESSAGES} messages`);
+    throw new Refused("limit_exceeded", `more than ${MAX_MESSAGES} messages`, {
+      limit: "session.messages",
+      max: MAX_MESSAGES,
+    });
   if (integrity?.previousHash !== session.lastHash) {
     throw new Refused("head_moved", "previousHash is not the hash of the newest message");
   }

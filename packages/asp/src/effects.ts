@@ -165,7 +165,10 @@ function counter(session: Session, move: Move, { proposalId, validUntil }: Body<
   const { subject } = move;
   const about = needed(move.object);
   if (about.round >= MAX_COUNTER_ROUNDS) {
-    throw new Refused("limit_exceeded", `more than ${MAX_COUNTER_ROUNDS} counter-proposals in a row`);
+    throw new Refused("limit_exceeded", `more than ${MAX_COUNTER_ROUNDS} counter-proposals in a row`, {
+      limit: "session.counter_rounds",
+      max: MAX_COUNTER_ROUNDS,
+    });
   }
   const kind = subject === "invitation" ? "invitation" : "proposal";
   const answered = withStatus(session, about, "countered");
@@ -229,7 +232,11 @@ function commit(session: Session, move: Move, body: Body<"commit">): Session {
 function delegate(session: Session, move: Move, body: Body<"delegate">): Session {
   const { sender, context } = move;
   const { delegationId, targetAgent: target, authority, returnTo } = body;
-  if (sender.depth >= MAX_DELEGATION_DEPTH) throw new Refused("limit_exceeded", "delegations go too deep");
+  if (sender.depth >= MAX_DELEGATION_DEPTH)
+    throw new Refused("limit_exceeded", "delegations go too deep", {
+      limit: "session.delegation_depth",
+      max: MAX_DELEGATION_DEPTH,
+    });
   if (returnTo !== undefined && partyOf(session, returnTo) === undefined) {
     throw new Refused("unknown_party", "returnTo is not in the session");
   }

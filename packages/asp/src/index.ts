@@ -43,7 +43,9 @@ export {
 } from "./read-transcript.ts";
 export {
   isRetryable,
+  type LimitCode,
   REFUSALS,
+  type ReachedLimit,
   type Refusal,
   type RefusalCode,
   type RefusalFamily,

@@ -30,12 +30,14 @@ export function openObject(
     throw new Refused(
       "limit_exceeded",
       `a session opens at most ${MAX_OBJECTS} objects: go on in another one`,
+      { limit: "session.objects", max: MAX_OBJECTS },
     );
   }
   if (open >= MAX_OPEN_OBJECTS) {
     throw new Refused(
       "at_capacity",
       `at most ${MAX_OPEN_OBJECTS} objects are open at once: answer or withdraw one`,
+      { limit: "session.open_objects", max: MAX_OPEN_OBJECTS },
     );
   }
   const { constraints } = envelope;

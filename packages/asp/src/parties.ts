@@ -19,7 +19,10 @@ export function addParty(
     throw new Refused("already_participant", "the agent takes part already");
   }
   if (before === undefined && session.parties.length >= MAX_PARTIES) {
-    throw new Refused("limit_exceeded", `more than ${MAX_PARTIES} participants`);
+    throw new Refused("limit_exceeded", `more than ${MAX_PARTIES} participants`, {
+      limit: "session.parties",
+      max: MAX_PARTIES,
+    });
   }
   const facts = context.agent(party.agentId);
   if (facts === undefined) throw new Refused("unknown_agent", howFound(party.agentId));

@@ -93,9 +93,21 @@ export const REFUSALS = {
 
 export type RefusalCode = keyof typeof REFUSALS;
 
+/** The codes of what reached a limit. */
+export type LimitCode = "limit_exceeded" | "at_capacity";
+
+/** The limit that was reached: its name, and its value. */
+export interface ReachedLimit {
+  readonly limit: string;
+  readonly max: number;
+}
+
 /** Why a message was not appended. The session stays as it was. */
-export interface Refusal extends RefusalKind {
-  readonly code: RefusalCode;
+export type Refusal =
+  | (Reason & { readonly code: LimitCode; readonly reached: ReachedLimit })
+  | (Reason & { readonly code: Exclude<RefusalCode, LimitCode> });
+
+interface Reason extends RefusalKind {
   /** For people; it repeats nothing but ids. */
   readonly detail: string;
   /** The member of a proof of possession that is at fault, e.g. `htu`; absent for every other refusal. */
@@ -106,10 +118,13 @@ export interface Refusal extends RefusalKind {
 export class Refused extends Error {
   readonly refusal: Refusal;
 
-  constructor(code: RefusalCode, detail: string, claim?: string) {
+  constructor(code: LimitCode, detail: string, reached: ReachedLimit);
+  constructor(code: Exclude<RefusalCode, LimitCode>, detail: string, claim?: string);
+  constructor(code: RefusalCode, detail: string, fact?: ReachedLimit | string) {
     super(detail);
     this.name = "Refused";
-    this.refusal = { code, detail, ...REFUSALS[code], ...(claim !== undefined && { claim }) };
+    const named = typeof fact === "string" ? { claim: fact } : { reached: fact };
+    this.refusal = { code, detail, ...REFUSALS[code], ...(fact !== undefined && named) } as Refusal;
   }
 }
 

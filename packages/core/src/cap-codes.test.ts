@@ -24,7 +24,7 @@ test.each<[number, string]>([
 
 test("every reason of the vocabulary is a listed code", () => {
   for (const reason of Object.values(ErrorReason)) {
-    expect(CAP_CODES.has(capCodeOf(new DeputeError(reason, "no"))), String(reason)).toBe(true);
+    expect(CAP_CODES.has(capCodeOf(DeputeError.received(reason, "no"))), String(reason)).toBe(true);
   }
 });
 

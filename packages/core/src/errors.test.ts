@@ -1,6 +1,20 @@
-import { ErrorReasonSchema } from "@depute/contracts/depute/errors/v1/error_reason_pb";
+import { getOption } from "@bufbuild/protobuf";
+import {
+  ErrorReasonSchema,
+  metadata as metadataOption,
+} from "@depute/contracts/depute/errors/v1/error_reason_pb";
 import { describe, expect, it } from "vitest";
-import { DeputeError, ErrorReason, invalid, reasonName, reasonNamed, Status, statusOf } from "./errors.ts";
+import {
+  DeputeError,
+  ErrorReason,
+  invalid,
+  reasonName,
+  reasonNamed,
+  Status,
+  statusOf,
+  UNKNOWN,
+} from "./errors.ts";
+import { REQUIRED_METADATA } from "./required-metadata.ts";
 
 describe("the vocabulary", () => {
   it.each(ErrorReasonSchema.values.map((value) => [value.name, value.number as ErrorReason] as const))(
@@ -9,6 +23,17 @@ describe("the vocabulary", () => {
       expect(statusOf(number)).toBeGreaterThan(0);
       expect(`ERROR_REASON_${reasonName(number)}`).toBe(name);
       expect(reasonNamed(reasonName(number))).toBe(number);
+    },
+  );
+
+  it.each(ErrorReasonSchema.values.map((value) => [value.name, value] as const))(
+    "%s demands the metadata that its option names",
+    (_, value) => {
+      const { [value.number as ErrorReason]: keys = [] }: Partial<Record<ErrorReason, readonly string[]>> =
+        REQUIRED_METADATA;
+      expect(keys).toEqual(getOption(value, metadataOption));
+      const { metadata } = DeputeError.received(value.number as ErrorReason, "no");
+      expect(Object.keys(metadata)).toEqual(keys);
     },
   );
 
@@ -41,6 +66,35 @@ describe("DeputeError", () => {
       violations: [],
       cause,
     });
+  });
+
+  it("does not compile without the metadata of its reason", () => {
+    const reason: ErrorReason = ErrorReason.LIMIT_EXCEEDED as ErrorReason;
+    const max = "1";
+    // @ts-expect-error: no metadata
+    expect(new DeputeError(ErrorReason.LIMIT_EXCEEDED, "x")).toBeInstanceOf(Error);
+    // @ts-expect-error: no `limit`
+    expect(new DeputeError(ErrorReason.LIMIT_EXCEEDED, "x", { metadata: { max } })).toBeInstanceOf(Error);
+    // @ts-expect-error: no `max`, which the reason may demand
+    expect(new DeputeError(reason, "x", { metadata: { limit: "l" } })).toBeInstanceOf(Error);
+    expect(new DeputeError(ErrorReason.UNAUTHENTICATED, "x").metadata).toEqual({});
+  });
+
+  it("keeps its reason when it is told in other words", () => {
+    const first = new DeputeError(ErrorReason.TASK_NOT_FOUND, "no", { metadata: { task: "t" }, cause: 1 });
+    const violations = [{ field: "id", description: "unknown" }];
+    const changed = first.with({ message: "not here", metadata: { more: "m" }, violations });
+    expect(changed).toMatchObject({
+      ...{ reason: first.reason, message: "not here", violations },
+      metadata: { task: "t", more: "m" },
+    });
+    expect("cause" in changed).toBe(false);
+    expect(first.with({ cause: first })).toMatchObject({ message: "no", violations: [], cause: first });
+  });
+
+  it("says of a foreign refusal that its limit is unknown", () => {
+    const { metadata } = DeputeError.received(ErrorReason.LIMIT_EXCEEDED, "no", { metadata: { max: "5" } });
+    expect(metadata).toEqual({ limit: UNKNOWN, max: "5" });
   });
 
   it("has no cause when none was given", () => {

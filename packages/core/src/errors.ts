@@ -5,6 +5,7 @@ import {
   Status,
   status as statusOption,
 } from "@depute/contracts/depute/errors/v1/error_reason_pb";
+import { type RequiredKey, requiredMetadata } from "./required-metadata.ts";
 
 export { ErrorReason, Status };
 
@@ -31,6 +32,19 @@ export interface DeputeErrorOptions {
   cause?: unknown;
 }
 
+/** The last parameter of the constructor; a reason that is known only at run time demands the keys of all that it may be. */
+type OptionsFor<Reason extends ErrorReason> = [RequiredKey<Reason>] extends [never]
+  ? [options?: DeputeErrorOptions]
+  : [options: DeputeErrorOptions & { metadata: Record<RequiredKey<Reason>, string> }];
+
+/** What {@link DeputeError.with} changes. */
+interface Changes extends DeputeErrorOptions {
+  message?: string;
+}
+
+/** The value of a key that a reason requires and that the process that refused did not send. */
+export const UNKNOWN = "unknown";
+
 /** Violations that one refusal names; its metadata `more_violations` counts the others. */
 export const MAX_VIOLATIONS = 20;
 
@@ -41,12 +55,13 @@ const MAX_MESSAGE_CHARS = 1000;
  * A refusal: the one way in which code says no. Its message is shown to the caller, so it holds no secret. Of many violations
  * it keeps the first ones, and says how many more there are.
  */
-export class DeputeError extends Error {
+export class DeputeError<Reason extends ErrorReason = ErrorReason> extends Error {
   readonly reason: ErrorReason;
   readonly metadata: Record<string, string>;
   readonly violations: FieldViolation[];
 
-  constructor(reason: ErrorReason, message: string, options: DeputeErrorOptions = {}) {
+  constructor(reason: Reason, message: string, ...rest: OptionsFor<Reason>) {
+    const options: DeputeErrorOptions = rest[0] ?? {};
     const { metadata = {}, violations = [] } = options;
     const more = violations.length - MAX_VIOLATIONS;
     super(shortened(message, more), "cause" in options ? { cause: options.cause } : undefined);
@@ -54,6 +69,25 @@ export class DeputeError extends Error {
     this.reason = reason;
     this.metadata = more > 0 ? { ...metadata, more_violations: String(more) } : metadata;
     this.violations = more > 0 ? violations.slice(0, MAX_VIOLATIONS) : violations;
+  }
+
+  /**
+   * A refusal whose reason is known only at run time, because another process made it. Keys that its reason requires and
+   * that did not come are {@link UNKNOWN}.
+   */
+  static received(reason: ErrorReason, message: string, options: DeputeErrorOptions = {}): DeputeError {
+    const unknown = Object.fromEntries(requiredMetadata(reason).map((key) => [key, UNKNOWN]));
+    return DeputeError.#made(reason, message, { ...options, metadata: { ...unknown, ...options.metadata } });
+  }
+
+  /** The same refusal with other words, more metadata, other violations or another cause. */
+  with({ message = this.message, metadata, violations = this.violations, ...cause }: Changes): DeputeError {
+    const all = { ...this.metadata, ...metadata };
+    return DeputeError.#made(this.reason, message, { ...cause, metadata: all, violations });
+  }
+
+  static #made(reason: ErrorReason, message: string, options: DeputeErrorOptions): DeputeError {
+    return new DeputeError(reason as typeof ErrorReason.INTERNAL, message, options);
   }
 }
 

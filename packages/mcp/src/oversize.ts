@@ -8,10 +8,15 @@ const MARK = randomUUID();
 /** Stands for an answer that is too large to be taken. */
 export function oversize(id: RequestId, maxBytes: number): JSONRPCErrorResponse {
   const message = `the message has more than ${maxBytes} bytes`;
-  return { jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message, data: { mark: MARK } } };
+  return {
+    jsonrpc: "2.0",
+    id,
+    error: { code: INTERNAL_ERROR, message, data: { mark: MARK, max: maxBytes } },
+  };
 }
 
-/** Whether an error's data is of such an answer. */
-export function isOversize(data: unknown): boolean {
-  return typeof data === "object" && data !== null && "mark" in data && data.mark === MARK;
+/** The bytes that an answer may have, where an error's data is of one that has more; undefined for any other error. */
+export function limitOfOversize(data: unknown): number | undefined {
+  if (typeof data !== "object" || data === null || !("mark" in data) || data.mark !== MARK) return undefined;
+  return "max" in data ? Number(data.max) : undefined;
 }

@@ -25,6 +25,7 @@ import {
   METHOD_NOT_FOUND,
   Refusal,
   upstreamFailed,
+  upstreamTooLong,
 } from "./rules/refusal.ts";
 import { strip } from "./rules/strip.ts";
 import { visible } from "./rules/visible.ts";
@@ -269,7 +270,7 @@ function toldOf(thrown: unknown, budget: BudgetState): Refusal {
     case "timeout":
       return upstreamFailed("DEADLINE_EXCEEDED", fault.detail, budget);
     case "oversize":
-      return upstreamFailed("LIMIT_EXCEEDED", fault.detail, budget);
+      return upstreamTooLong(fault.detail, fault.maxBytes, budget);
     default:
       return upstreamFailed("DEPENDENCY_UNAVAILABLE", `${fault.kind}: ${fault.detail}`, budget);
   }

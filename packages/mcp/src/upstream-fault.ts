@@ -1,5 +1,5 @@
 import { ProtocolError, SdkError, SdkErrorCode } from "@modelcontextprotocol/client";
-import { isOversize } from "./oversize.ts";
+import { limitOfOversize } from "./oversize.ts";
 import { NotWritten, type Sent } from "./stdio-transport.ts";
 
 /** What happened to a call that brought no result. */
@@ -8,9 +8,10 @@ export type UpstreamFault =
   | { readonly kind: "unsent"; readonly detail: string }
   /** It may have been carried out. */
   | {
-      readonly kind: "lost" | "timeout" | "malformed" | "cancelled" | "oversize";
+      readonly kind: "lost" | "timeout" | "malformed" | "cancelled";
       readonly detail: string;
     }
+  | { readonly kind: "oversize"; readonly detail: string; readonly maxBytes: number }
   /** The server's own error. */
   | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: unknown };
 
@@ -39,7 +40,8 @@ export function faultOf(
 ): UpstreamFault {
   if (thrown instanceof ProtocolError) {
     const { code, message, data } = thrown;
-    if (isOversize(data)) return { kind: "oversize", detail: message };
+    const maxBytes = limitOfOversize(data);
+    if (maxBytes !== undefined) return { kind: "oversize", detail: message, maxBytes };
     return { kind: "error", code, message, data };
   }
   const detail = messageOf(thrown);

@@ -111,8 +111,7 @@ export function tokenDenied(denial: DenialReason | undefined): DeputeError {
   const type = denialWord(denial?.type ?? DenialType.INTERNAL_CONTEXT);
   const detail = denial?.detail ?? "";
   const message = detail === "" ? `the token is denied: ${type}` : `the token is denied: ${type} (${detail})`;
-  const metadata: Record<string, string> = { denial: type };
-  if (detail !== "") metadata.detail = detail;
+  const metadata = { denial: type, ...(detail !== "" && { detail }) };
   return new DeputeError(ErrorReason.TOKEN_DENIED, message, { metadata });
 }
 

@@ -100,7 +100,9 @@ export const REFUSE_PAGES: Door = createDoor({
   isOpen: false,
 });
 
-function refuse(status: 401 | 403, reason: ErrorReason, message: string): DoorRefusal {
+type DoorReason = typeof ErrorReason.UNAUTHENTICATED | typeof ErrorReason.CALLER_NOT_ALLOWED;
+
+function refuse(status: 401 | 403, reason: DoorReason, message: string): DoorRefusal {
   return { status, error: new DeputeError(reason, message) };
 }
 

@@ -36,14 +36,16 @@ describe("toConnectError", () => {
   });
 
   it("keeps a refusal as it passes, and drops what others put beside it", () => {
-    const passing = toWire(new DeputeError(ErrorReason.LEASE_LOST, "stale", { metadata: { task: "t" } }));
+    const passing = toWire(
+      new DeputeError(ErrorReason.LEASE_LOST, "stale", { metadata: { task: "t", epoch: "1" } }),
+    );
     passing.metadata.set("x-secret", "s");
     const error = toConnectError(toConnectError(passing));
     expect(error).toMatchObject({ code: Code.Aborted, rawMessage: "stale" });
     expect(error.metadata.has("x-secret")).toBe(false);
     expect(fromConnectError(error)).toMatchObject({
       reason: ErrorReason.LEASE_LOST,
-      metadata: { task: "t" },
+      metadata: { task: "t", epoch: "1" },
     });
   });
 
@@ -82,7 +84,7 @@ describe("fromConnectError", () => {
     [new ConnectError("x", Code.Unavailable), ErrorReason.DEPENDENCY_UNAVAILABLE],
     [new ConnectError("x", Code.DataLoss), ErrorReason.INTERNAL],
     [new Error("x"), ErrorReason.INTERNAL],
-    [new DeputeError(ErrorReason.LEASE_LOST, "x"), ErrorReason.LEASE_LOST],
+    [DeputeError.received(ErrorReason.LEASE_LOST, "x"), ErrorReason.LEASE_LOST],
   ])("finds a reason for %s", (caught, reason) => {
     expect(fromConnectError(caught).reason).toBe(reason);
   });

@@ -70,16 +70,15 @@ export function toConnectError(thrown: unknown, requestId = ""): ConnectError {
   if (known !== undefined) return toWire(known);
   const reason = isUnreadable(thrown) ? ErrorReason.INVALID_REQUEST : REASON_OF_CODE.get(thrown.code);
   if (reason === undefined) return internal(thrown, requestId);
-  return toWire(new DeputeError(reason, thrown.rawMessage, { cause: thrown }));
+  return toWire(withoutReason(reason, thrown));
 }
 
 /** The same error with a note of its service; one without a reason of the vocabulary is left as it is. */
 export function withNote(error: ConnectError, note: ErrorNote | undefined): ConnectError {
   const known = note === undefined ? undefined : fromErrorInfo(error);
   if (note === undefined || known === undefined) return error;
-  const { reason, message, violations } = known;
-  const metadata = { ...note(reason), ...known.metadata };
-  return toWire(new DeputeError(reason, message, { metadata, violations, cause: error.cause }));
+  const metadata = { ...note(known.reason), ...known.metadata };
+  return toWire(known.with({ metadata, cause: error.cause }));
 }
 
 /**
@@ -95,7 +94,7 @@ export function fromConnectError(caught: unknown): DeputeError {
   const known = fromErrorInfo(caught);
   if (known !== undefined) return known;
   const reason = REASON_OF_CODE.get(caught.code) ?? ErrorReason.INTERNAL;
-  return new DeputeError(reason, caught.rawMessage, { cause: caught });
+  return withoutReason(reason, caught);
 }
 
 /** The reason of an error if it carries one of the vocabulary. */
@@ -130,12 +129,23 @@ function fromErrorInfo(error: ConnectError): DeputeError | undefined {
       ({ field, description, reason: rule }): FieldViolation =>
         rule === "" ? { field, description } : { field, description, reason: rule },
     );
-  return new DeputeError(reason, error.rawMessage, {
+  return DeputeError.received(reason, error.rawMessage, {
     metadata: { ...info.metadata },
     violations,
     cause: error,
   });
 }
+
+/** The refusal of an error that came without a reason of the vocabulary. */
+function withoutReason(reason: ErrorReason, error: ConnectError): DeputeError {
+  const { rawMessage: message } = error;
+  const max = reason === ErrorReason.LIMIT_EXCEEDED ? TOO_LONG.exec(message)?.[1] : undefined;
+  const metadata = max === undefined ? {} : { limit: "message_bytes", max };
+  return DeputeError.received(reason, message, { metadata, cause: error });
+}
+
+/** How Connect refuses a message that is too long. */
+const TOO_LONG = /^message (?:size )?.*is larger than configured readMaxBytes (\d+)/;
 
 /** Bytes that are not of the contract are the caller's fault; Connect raises INTERNAL for them. */
 function isUnreadable(error: ConnectError): boolean {

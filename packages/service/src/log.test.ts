@@ -60,7 +60,7 @@ describe("createLogger", () => {
   });
 
   it("writes a refusal with its reason, and neither its stack nor descriptors", () => {
-    const refusal = new DeputeError(ErrorReason.TASK_NOT_FOUND, "no such task");
+    const refusal = DeputeError.received(ErrorReason.TASK_NOT_FOUND, "no such task");
     const travelled = toWire(refusal);
     expect(JSON.parse(logged({ err: refusal }))).toMatchObject({ error_reason: "TASK_NOT_FOUND" });
     expect(JSON.parse(logged({ err: travelled }))).toMatchObject({

@@ -24,7 +24,7 @@ const FROM_STORE = { service: "store" };
  * This process can never use the store again: its files are gone, or another process has changed its tables. The process
  * has to end, because what it remembers of the tables may be wrong.
  */
-export class StoreLostError extends DeputeError {
+export class StoreLostError extends DeputeError<typeof ErrorReason.DEPENDENCY_UNAVAILABLE> {
   override readonly name = "StoreLostError";
   /** What happened, for the operator. Callers get only the message. */
   readonly detail: string;
@@ -38,7 +38,7 @@ export class StoreLostError extends DeputeError {
 }
 
 /** The connection broke after COMMIT was sent and before its answer came. */
-export class UnknownCommitError extends DeputeError {
+export class UnknownCommitError extends DeputeError<typeof ErrorReason.DEPENDENCY_UNAVAILABLE> {
   override readonly name = "UnknownCommitError";
   /** Whether the transaction committed. Rejects while the database does not answer. */
   readonly outcome: () => Promise<boolean>;

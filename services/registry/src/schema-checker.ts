@@ -118,8 +118,8 @@ function refusal(caught: unknown, field: string): DeputeError {
   const error = fromConnectError(caught);
   switch (error.reason) {
     case ErrorReason.LIMIT_EXCEEDED:
-      return new DeputeError(error.reason, `${field}: ${error.message}`, {
-        metadata: error.metadata,
+      return error.with({
+        message: `${field}: ${error.message}`,
         violations: [{ field, description: descriptionOf(error) }],
         cause: caught,
       });

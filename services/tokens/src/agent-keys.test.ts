@@ -90,7 +90,7 @@ describe("an agent's key that is rotated (13.3)", () => {
   });
 
   it("is told of when the registry is back, in the order of the rotations, over a restart", async () => {
-    failure = new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "away");
+    failure = DeputeError.received(ErrorReason.DEPENDENCY_UNAVAILABLE, "away");
     const first = await createKey("researcher");
     const second = await rotate(first.id);
     await told(1);
@@ -120,7 +120,7 @@ describe("an agent's key that is rotated (13.3)", () => {
   });
 
   it("leads away from a key that is revoked meanwhile, and not to one that is", async () => {
-    failure = new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "away");
+    failure = DeputeError.received(ErrorReason.DEPENDENCY_UNAVAILABLE, "away");
     const compromised = await createKey("one");
     const next = await rotate(compromised.id);
     const spoilt = await createKey("two");

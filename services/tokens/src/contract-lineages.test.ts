@@ -28,7 +28,7 @@ beforeEach(() => {
 const verifier = createRouterTransport((router) => {
   router.rpc(ContractService.method.getContractLineage, ({ id }) => {
     asked.push(id);
-    if (isAway) throw toConnectError(new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "away"));
+    if (isAway) throw toConnectError(DeputeError.received(ErrorReason.DEPENDENCY_UNAVAILABLE, "away"));
     const ancestorIds = parents[id];
     if (ancestorIds !== undefined) return create(GetContractLineageResponseSchema, { ancestorIds });
     throw toConnectError(

@@ -1,4 +1,4 @@
-import { type Clock, DeputeError, ErrorReason } from "@depute/core";
+import type { Clock } from "@depute/core";
 import type { CryptoEngine, Keypair } from "@depute/dct";
 import {
   consistencyRanges,
@@ -15,6 +15,7 @@ import {
   signLogHead,
 } from "@depute/dct/transparency";
 import type { ReadTx, WriteTx } from "@depute/store";
+import { tooMany } from "./rules/limits.ts";
 import {
   findLogRow,
   insertLogRow,
@@ -60,7 +61,7 @@ export class TransparencyLog {
     if (known !== undefined) return known.index;
     const state = await readLogState(tx);
     const index = state.size;
-    if (index >= MAX_LEAVES) throw new DeputeError(ErrorReason.LIMIT_EXCEEDED, "the log is full");
+    if (index >= MAX_LEAVES) throw tooMany("log_entries", MAX_LEAVES);
     const time = this.#clock.now();
     await insertLogRow(tx, { index, kind, digest, time });
 

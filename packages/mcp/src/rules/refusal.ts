@@ -55,8 +55,19 @@ export function unmapped(name: string): Refusal {
 }
 
 /** The server behind the proxy failed; `reason` is of Depute's vocabulary. */
-export function upstreamFailed(reason: string, detail: string, budget: BudgetState): Refusal {
+export function upstreamFailed(
+  reason: "INTERNAL" | "DEADLINE_EXCEEDED" | "DEPENDENCY_UNAVAILABLE",
+  detail: string,
+  budget: BudgetState,
+): Refusal {
   return new Refusal(INTERNAL_ERROR, "the MCP server failed", { reason, detail, budget: { ...budget } });
+}
+
+/** The server behind the proxy answered with more bytes than the proxy takes. */
+export function upstreamTooLong(detail: string, maxBytes: number, budget: BudgetState): Refusal {
+  const metadata = { limit: "upstream_message_bytes", max: String(maxBytes) };
+  const data = { reason: "LIMIT_EXCEEDED", detail, metadata, budget: { ...budget } };
+  return new Refusal(INTERNAL_ERROR, "the MCP server failed", data);
 }
 
 /** Cut to what a message holds, so that an odd argument is told rather than hidden by a second fault. */

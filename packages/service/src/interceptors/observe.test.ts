@@ -23,7 +23,7 @@ async function refused(caller: Caller, proven: string, reason: ErrorReason = Err
       router.service(EchoService, {
         unary(_, context) {
           context.values.set(principalKey, proven);
-          throw toWire(new DeputeError(reason, "not yours"));
+          throw toWire(DeputeError.received(reason, "not yours"));
         },
       }),
     { router: { interceptors: [called, observeInterceptor(log, createMetrics())] } },

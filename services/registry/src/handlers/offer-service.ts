@@ -118,7 +118,6 @@ async function withdrawOffer(
 }
 
 function offerNotFound(offer: string, version: string): DeputeError {
-  const metadata: Record<string, string> = { offer };
-  if (version !== "") metadata.version = version;
+  const metadata = { offer, ...(version !== "" && { version }) };
   return new DeputeError(ErrorReason.OFFER_NOT_FOUND, `no offer ${offer}`, { metadata });
 }

@@ -130,7 +130,7 @@ describe("PublishCapabilities", () => {
       { reason: "DEPENDENCY_UNAVAILABLE", metadata: { service: "verifier" } },
     ],
   ])("keeps nothing after %s of the verifier", async (_, reason, expected) => {
-    platform.verifier.failure = new DeputeError(reason, "no");
+    platform.verifier.failure = DeputeError.received(reason, "no");
     expect(await refusal(publish([capability("one")]))).toMatchObject(expected);
     expect(await offered()).toEqual([]);
     platform.verifier.failure = undefined;
@@ -139,7 +139,7 @@ describe("PublishCapabilities", () => {
   });
 
   it("stops asking when the verifier is away", async () => {
-    platform.verifier.failure = new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "no");
+    platform.verifier.failure = DeputeError.received(ErrorReason.DEPENDENCY_UNAVAILABLE, "no");
     await refusal(publish(Array.from({ length: 50 }, (_, i) => capability(`c${i}`))));
     expect(platform.verifier.calls.length).toBeLessThan(10);
   });

@@ -101,8 +101,7 @@ async function publishedBefore(
 }
 
 function versionExists({ offerId, offerVersion }: Offer, description: string): DeputeError {
-  const metadata: Record<string, string> = { offer: offerId };
-  if (offerVersion !== undefined) metadata.version = offerVersion;
+  const metadata = { offer: offerId, ...(offerVersion !== undefined && { version: offerVersion }) };
   const field = offerVersion === undefined ? "offer.offer_id" : "offer.offer_version";
   return new DeputeError(ErrorReason.OFFER_VERSION_EXISTS, `${offerId} ${description}`, {
     metadata,

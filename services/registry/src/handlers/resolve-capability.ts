@@ -58,7 +58,6 @@ async function theOnly(tx: ReadTx, { id, agentId }: CapabilityName, sight: Offer
   }
   const [offer] = await loadFull(tx, offers);
   if (offer !== undefined) return offer;
-  const metadata: Record<string, string> = { capability: id };
-  if (agentId !== undefined) metadata.agent = agentId;
+  const metadata = { capability: id, ...(agentId !== undefined && { agent: agentId }) };
   throw new DeputeError(ErrorReason.CAPABILITY_NOT_FOUND, `no living agent offers ${id}`, { metadata });
 }

@@ -223,12 +223,7 @@ function digestOf({ kind }: CapMessage): string {
 function withCode(thrown: unknown): unknown {
   const refusal = fromConnectError(thrown);
   if (refusal.reason === ErrorReason.INTERNAL) return thrown;
-  const { reason, message, metadata, violations } = refusal;
-  return new DeputeError(reason, message, {
-    metadata: { ...metadata, error_code: String(capCodeOf(refusal)) },
-    violations,
-    cause: thrown,
-  });
+  return refusal.with({ metadata: { error_code: String(capCodeOf(refusal)) }, cause: thrown });
 }
 
 function changed({ kind: { value } }: Sending): DeputeError {

@@ -123,7 +123,9 @@ export class FakeReviews {
   #pending(id: string): Review {
     const review = this.all.get(id);
     if (review?.state === ReviewState.PENDING) return review;
-    throw new DeputeError(ErrorReason.REVIEW_CLOSED, "the review is over", { metadata: { review: id } });
+    throw new DeputeError(ErrorReason.REVIEW_CLOSED, "the review is over", {
+      metadata: { review: id, state: String(review?.state ?? "") },
+    });
   }
 
   #change(review: Review): Review {

@@ -188,7 +188,7 @@ export class Fakes {
     router.rpc(TokenService.method.inspectToken, ({ token }) => {
       this.#present("tokens");
       const known = this.tokens.get(token?.token ?? "");
-      if (known === undefined) throw new DeputeError(ErrorReason.TOKEN_MALFORMED, "no token");
+      if (known === undefined) throw DeputeError.received(ErrorReason.TOKEN_MALFORMED, "no token");
       const block = {
         revocationId: known.block,
         delegatee: known.delegatee,
@@ -245,7 +245,7 @@ export class Fakes {
       this.#present("verifier");
       const known = this.attestations.get(id);
       if (known === undefined)
-        throw new DeputeError(ErrorReason.ATTESTATION_NOT_FOUND, "no such attestation");
+        throw DeputeError.received(ErrorReason.ATTESTATION_NOT_FOUND, "no such attestation");
       return { attestation: create(AttestationSchema, { id, ...known }) };
     });
     router.rpc(VerificationService.method.checkSchema, ({ schema, valueJson }) => {
@@ -257,7 +257,7 @@ export class Fakes {
     router.rpc(VerificationService.method.checkOutput, async () => {
       this.#present("verifier");
       await this.onCheckOutput();
-      if (this.verdict === "timeout") throw new DeputeError(ErrorReason.CHECK_TIMEOUT, "stopped");
+      if (this.verdict === "timeout") throw DeputeError.received(ErrorReason.CHECK_TIMEOUT, "stopped");
       if (this.verdict === "pending") return { method: VerificationMethod.HUMAN_REVIEW, reviewId: "review" };
       return { method: VerificationMethod.SCHEMA_MATCH, result: this.verdict };
     });

@@ -55,7 +55,7 @@ export async function completeDelegation(
     });
   if (delegation === undefined) throw new Error("the tokens service names no delegation");
   const isOver = delegation.status !== DelegationStatus.ACTIVE;
-  if (isOver && delegation.attestationId !== attestation.id) throw hasEnded(delegation);
+  if (isOver && delegation.attestationId !== attestation.id) throw hasEnded(delegation, attestation);
   const stored = await store.read((tx) => getAttestation(tx, attestation.id));
   if (isOver && stored?.digest === wanted.digest) {
     return answer(attestation, { status: delegation.status, taskId: "" });
@@ -121,12 +121,12 @@ function requireNoFault({ id }: Attestation, findings: readonly Finding[], hasSu
   });
 }
 
-function hasEnded({ id, status }: DelegationRecord): DeputeError {
+function hasEnded({ id, status }: DelegationRecord, { result }: Attestation): DeputeError {
   const state = status === DelegationStatus.COMPLETED ? "completed" : "failed";
   return new DeputeError(
     ErrorReason.DELEGATION_STATE_CONFLICT,
     `the delegation is ${state}, and not by this attestation`,
-    { metadata: { delegation: id, from: state } },
+    { metadata: { delegation: id, from: state, to: result.success ? "completed" : "failed" } },
   );
 }
 

@@ -179,7 +179,7 @@ function inPart<T>(i: number, validate: () => T): T {
   } catch (error) {
     if (!(error instanceof DeputeError)) throw error;
     const violations = error.violations.map((each) => ({ ...each, field: partField(i, each.field) }));
-    throw new DeputeError(error.reason, error.message, { metadata: error.metadata, violations });
+    throw error.with({ violations });
   }
 }
 

@@ -30,7 +30,7 @@ export function fakeRegistry(
         routes(router) {
           router.service(AgentService, {
             listAgents({ principal }) {
-              if (state.away) throw new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "away");
+              if (state.away) throw DeputeError.received(ErrorReason.DEPENDENCY_UNAVAILABLE, "away");
               return { agents: (agents[principal] ?? []).map((id) => ({ id })) };
             },
           });
@@ -47,7 +47,7 @@ export function fakeRegistry(
           router.service(TrustService, {
             recordEvidence(request) {
               if (evidence.some(({ evidenceId }) => evidenceId === request.evidenceId)) {
-                throw new DeputeError(ErrorReason.EVIDENCE_EXISTS, "there already");
+                throw DeputeError.received(ErrorReason.EVIDENCE_EXISTS, "there already");
               }
               evidence.push(request);
               return {};

@@ -88,12 +88,12 @@ export function fakeTokens() {
             getDelegation({ delegationId }) {
               const delegation = recorded.get(delegationId);
               if (delegation !== undefined) return { delegation };
-              throw new DeputeError(ErrorReason.DELEGATION_NOT_FOUND, "no such delegation");
+              throw DeputeError.received(ErrorReason.DELEGATION_NOT_FOUND, "no such delegation");
             },
             getDelegationChain({ delegationId }) {
               const delegation = recorded.get(delegationId);
               if (delegation !== undefined) return { delegations: [delegation] };
-              throw new DeputeError(ErrorReason.DELEGATION_NOT_FOUND, "no such delegation");
+              throw DeputeError.received(ErrorReason.DELEGATION_NOT_FOUND, "no such delegation");
             },
           });
           router.service(SpendService, {
@@ -101,16 +101,17 @@ export function fakeTokens() {
               const amount = Number(amountMicrocents);
               const taken = reservations.reduce((sum, each) => sum + (each.charged ?? each.amount), 0);
               if (taken + amount > budget) {
-                throw new DeputeError(ErrorReason.BUDGET_EXCEEDED, "not that much is left");
+                throw DeputeError.received(ErrorReason.BUDGET_EXCEEDED, "not that much is left");
               }
               const id = crypto.randomUUID();
               reservations.push({ id, amount, charged: undefined });
               return { reservation: { id } };
             },
             commitSpend({ reservationId, amountMicrocents }) {
-              if (losesCommits) throw new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "not now");
+              if (losesCommits) throw DeputeError.received(ErrorReason.DEPENDENCY_UNAVAILABLE, "not now");
               const reserved = reservations.find(({ id }) => id === reservationId);
-              if (reserved === undefined) throw new DeputeError(ErrorReason.RESERVATION_NOT_FOUND, "none");
+              if (reserved === undefined)
+                throw DeputeError.received(ErrorReason.RESERVATION_NOT_FOUND, "none");
               reserved.charged = amountMicrocents === undefined ? reserved.amount : Number(amountMicrocents);
               return {};
             },

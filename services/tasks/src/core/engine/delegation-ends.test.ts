@@ -128,7 +128,7 @@ test("a delegation that is not there, or ended otherwise, holds up no others", a
   let calls = 0;
   fakes.onFinish = () => {
     const reason = reasons[calls++];
-    if (reason !== undefined) throw new DeputeError(reason, "no");
+    if (reason !== undefined) throw DeputeError.received(reason, "no");
   };
   await cancel(first);
   await cancel(second);

@@ -61,6 +61,7 @@ async function theTaskUnder({ engine }: TasksContext, revocationId: string): Pro
     throw new DeputeError(
       ErrorReason.TASK_STATE_CONFLICT,
       "several tasks run under the delegation; end each of them with CompleteAssignment",
+      { metadata: { task: open.join(",") } },
     );
   }
   return open[0] ?? ended[0];
@@ -99,7 +100,7 @@ async function stepOf(
   const fault = await judged(tasks, record, handedIn, options);
   if (fault !== undefined) {
     throw new DeputeError(ErrorReason.VERIFICATION_FAILED, fault.message, {
-      metadata: { failure: fault.reason },
+      metadata: { task: record.task.id, failure: fault.reason },
     });
   }
   const value = create(TaskCompletedSchema, {

@@ -23,7 +23,7 @@ beforeEach(() => {
       router.rpc(AgentService.method.getAgent, ({ id }) => {
         asked.push(id);
         const agent = agents.get(id);
-        if (agent === "away") throw new DeputeError(ErrorReason.DEPENDENCY_UNAVAILABLE, "away");
+        if (agent === "away") throw DeputeError.received(ErrorReason.DEPENDENCY_UNAVAILABLE, "away");
         if (agent === undefined) throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent");
         const { endpoint, status = AgentStatus.ACTIVE } = agent;
         return { agent: { id, status, ...(endpoint === undefined ? {} : { nekte: { endpoint } }) } };

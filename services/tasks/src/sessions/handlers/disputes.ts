@@ -6,7 +6,6 @@ import {
   objectsOf,
   REFUSALS,
   type Refusal,
-  type RefusalCode,
   refusalOfDispute,
   type Session,
 } from "@depute/asp";
@@ -68,13 +67,20 @@ export async function fileDispute(store: Store, session: Session, dispute: Dispu
       );
     }
     if (filed.length >= MAX_FILED_DISPUTES) {
-      refuse(because("limit_exceeded", `at most ${MAX_FILED_DISPUTES} disputes are filed in a session`));
+      refuse({
+        ...{
+          code: "limit_exceeded",
+          detail: `at most ${MAX_FILED_DISPUTES} disputes are filed in a session`,
+        },
+        ...REFUSALS.limit_exceeded,
+        reached: { limit: "session.disputes", max: MAX_FILED_DISPUTES },
+      });
     }
     await insertDispute(tx, filed.length + 1, dispute);
     return dispute;
   });
 }
 
-function because(code: RefusalCode, detail: string): Refusal {
+function because(code: "malformed" | "id_taken", detail: string): Refusal {
   return { code, detail, ...REFUSALS[code] };
 }

@@ -1,4 +1,11 @@
-import { type EvidencePlace, REFUSALS, type Refusal, type RefusalCode, type Session } from "@depute/asp";
+import {
+  type EvidencePlace,
+  type LimitCode,
+  REFUSALS,
+  type Refusal,
+  type RefusalCode,
+  type Session,
+} from "@depute/asp";
 import { SessionStateSchema } from "@depute/contracts/asp/v0/session_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 
@@ -14,7 +21,7 @@ const {
 } = ErrorReason;
 
 /** The reason with which each of the protocol's refusals travels. */
-export const REASONS: Readonly<Record<RefusalCode, ErrorReason>> = {
+export const REASONS = {
   malformed: INVALID_REQUEST,
   unsupported_version: INVALID_REQUEST,
   unsupported_format: INVALID_REQUEST,
@@ -50,13 +57,13 @@ export const REASONS: Readonly<Record<RefusalCode, ErrorReason>> = {
   already_participant: SESSION_STATE_CONFLICT,
   limit_exceeded: LIMIT_EXCEEDED,
   at_capacity: LIMIT_EXCEEDED,
-};
+} as const satisfies Readonly<Record<RefusalCode, ErrorReason>>;
 
 /** A refusal of the protocol as one of the platform. */
-export function refused({ code, detail }: Refusal, session: Session): DeputeError {
-  const { family, retryable } = REFUSALS[code];
+export function refused(refusal: Refusal, session: Session): DeputeError {
+  const { code, detail, family, retryable } = refusal;
   const state = SessionStateSchema.value[session.state]?.localName ?? "";
-  const metadata: Record<string, string> = {
+  const metadata = {
     code,
     family,
     retryable: String(retryable),
@@ -64,9 +71,15 @@ export function refused({ code, detail }: Refusal, session: Session): DeputeErro
     state,
     head: session.lastHash,
   };
-  if (REASONS[code] === LIMIT_EXCEEDED) metadata.limit = "session";
-  const violations = REASONS[code] === INVALID_REQUEST ? invalid("envelope", detail).violations : [];
-  return new DeputeError(REASONS[code], detail, { metadata, violations });
+  if ("reached" in refusal) {
+    const { limit, max } = refusal.reached;
+    return new DeputeError(REASONS[refusal.code], detail, {
+      metadata: { ...metadata, limit, max: String(max) },
+    });
+  }
+  const reason = REASONS[refusal.code];
+  const violations = reason === INVALID_REQUEST ? invalid("envelope", detail).violations : [];
+  return new DeputeError(reason, detail, { metadata, violations });
 }
 
 /** The refusal of a proof that was taken before. */
@@ -88,7 +101,7 @@ export function unknownEvidence(session: Session): DeputeError {
   );
 }
 
-function refusedHere(code: RefusalCode, detail: string, session: Session): DeputeError {
+function refusedHere(code: Exclude<RefusalCode, LimitCode>, detail: string, session: Session): DeputeError {
   return refused({ code, detail, ...REFUSALS[code] }, session);
 }
 
