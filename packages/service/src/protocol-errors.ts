@@ -1,7 +1,12 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
+import {
+  encodeEnvelope,
+  type UniversalHandler,
+  type UniversalServerResponse,
+} from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorFromJsonBytes, errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError, grpcStatusOk, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { invalid } from "@depute/core";
 import { reasonOf, toConnectError, toWire, withNote } from "./errors-on-wire.ts";
 import { respellMessage } from "./grpc-status.ts";
@@ -18,9 +23,9 @@ export function withReasons(handler: ReasonedHandler, note?: ErrorNote): Reasone
   return async (request) => {
     const response = await handler(request);
     const type = response.header?.get("content-type") ?? "";
-    // gRPC-Web and Connect streams carry their errors in the body's last frame; only whole bodies are looked into.
-    if (type.startsWith("application/grpc") && !type.startsWith("application/grpc-web"))
-      return grpcWithReason(response, note);
+    if (type.startsWith("application/grpc-web")) return webWithReason(response, note);
+    if (type.startsWith("application/grpc")) return grpcWithReason(response, note);
+    // Errors of Connect streams come through the interceptors, which give them their reasons.
     if (response.status !== 200 && type === "application/json") return connectWithReason(response, note);
     return response;
   };
@@ -49,6 +54,33 @@ async function* thenCall(body: AsyncIterable<Uint8Array>, done: () => void): Asy
   yield* body;
   done();
 }
+
+/** gRPC-Web's trailer is the body's last frame; the adapter gives each frame as one chunk. */
+function webWithReason(
+  response: UniversalServerResponse,
+  note: ErrorNote | undefined,
+): UniversalServerResponse {
+  const { body } = response;
+  return body === undefined ? response : { ...response, body: withTrailerReason(body, note) };
+}
+
+async function* withTrailerReason(
+  frames: AsyncIterable<Uint8Array>,
+  note: ErrorNote | undefined,
+): AsyncIterable<Uint8Array> {
+  for await (const frame of frames) {
+    if (frame[0] !== trailerFlag) {
+      yield frame;
+      continue;
+    }
+    const trailer = trailerParse(frame.subarray(PREFIX_BYTES));
+    addReason(trailer, note);
+    yield encodeEnvelope(trailerFlag, trailerSerialize(trailer));
+  }
+}
+
+/** A flag and the frame's length. */
+const PREFIX_BYTES = 5;
 
 /** A unary Connect error is a JSON body. */
 async function connectWithReason(

@@ -5,18 +5,15 @@ import {
   createConnectRouter,
   type Interceptor,
 } from "@connectrpc/connect";
-import {
-  compressionGzip,
-  universalRequestFromNodeRequest,
-  universalResponseToNodeResponse,
-} from "@connectrpc/connect-node";
+import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import { hostOfUrl } from "./authority-host.ts";
+import { COMPRESSIONS, encodingGate } from "./encodings.ts";
 import { withFieldLimit } from "./field-limit/with-field-limit.ts";
 import type { HttpRequest, HttpResponse } from "./http-routes.ts";
 import { type JsonOptions, LENIENT, refusesUnknownFields, STRICT } from "./json-options.ts";
 import type { Logger } from "./log.ts";
 import { type ReasonedHandler, withReasons } from "./protocol-errors.ts";
-import type { Manners } from "./service-manners.ts";
+import { type Manners, NO_MANNERS } from "./service-manners.ts";
 
 /**
  * Bytes from which on an answer is compressed for a caller that takes it. Most answers are shorter: to compress one of a
@@ -69,8 +66,9 @@ function routerOf(options: RpcHandlerOptions, jsonOptions: JsonOptions): Connect
   const router = createConnectRouter({
     interceptors: options.interceptors,
     readMaxBytes: options.maxRequestBytes,
-    acceptCompression: [compressionGzip],
+    acceptCompression: COMPRESSIONS,
     compressMinBytes: COMPRESS_MIN_BYTES,
+    requestGate: encodingGate(options.manners ?? NO_MANNERS),
     jsonOptions,
   });
   options.routes(router);

@@ -8,7 +8,7 @@ import {
   errorToJsonBytes,
   parseTimeout,
 } from "@connectrpc/connect/protocol-connect";
-import { compressionGzip } from "@connectrpc/connect-node";
+import { COMPRESSIONS } from "../encodings.ts";
 import { withReason } from "../protocol-errors.ts";
 import { COMPRESS_MIN_BYTES } from "../rpc-handler.ts";
 import type { Answer, AnswerHead, Protocol } from "./protocol.ts";
@@ -64,7 +64,7 @@ function withBody(
   });
   if (body.length >= COMPRESS_MIN_BYTES) {
     const accepted = String(headers["accept-encoding"] ?? "");
-    const { response } = compressionNegotiate([compressionGzip], null, accepted, "accept-encoding");
+    const { response } = compressionNegotiate(COMPRESSIONS, null, accepted, "accept-encoding");
     if (response !== null) {
       header.set("content-encoding", response.name);
       return response.compress(body).then((compressed) => whole(status, header, compressed));

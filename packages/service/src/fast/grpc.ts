@@ -1,6 +1,6 @@
 import { compressedFlag, compressionNegotiate, encodeEnvelope } from "@connectrpc/connect/protocol";
 import { grpcStatusOk, parseTimeout, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
-import { compressionGzip } from "@connectrpc/connect-node";
+import { COMPRESSIONS } from "../encodings.ts";
 import { addReason } from "../protocol-errors.ts";
 import { COMPRESS_MIN_BYTES } from "../rpc-handler.ts";
 import type { Answer, Protocol } from "./protocol.ts";
@@ -40,7 +40,7 @@ export const grpc: Protocol = {
   answer(headers, { header, trailer }, message) {
     if (message.length >= COMPRESS_MIN_BYTES) {
       const accepted = String(headers["grpc-accept-encoding"] ?? "");
-      const { response } = compressionNegotiate([compressionGzip], null, accepted, "grpc-accept-encoding");
+      const { response } = compressionNegotiate(COMPRESSIONS, null, accepted, "grpc-accept-encoding");
       if (response !== null) {
         header.set("grpc-encoding", response.name);
         return response.compress(message).then((compressed) => ({

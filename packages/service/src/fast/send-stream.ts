@@ -2,8 +2,8 @@ import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { create, type Message } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { compressedFlag, compressionNegotiate, encodeEnvelope } from "@connectrpc/connect/protocol";
-import { compressionGzip } from "@connectrpc/connect-node";
 import type { CallEnd } from "../call-end.ts";
+import { COMPRESSIONS } from "../encodings.ts";
 import { COMPRESS_MIN_BYTES } from "../rpc-handler.ts";
 import type { Call } from "./call.ts";
 import { headOf, refusalOf, replace } from "./head.ts";
@@ -29,7 +29,7 @@ export async function sendStream(
   const { headers, method, protocol } = call;
   const head = headOf(protocol);
   const accepted = String(headers["grpc-accept-encoding"] ?? "");
-  const packing = compressionNegotiate([compressionGzip], null, accepted, "grpc-accept-encoding").response;
+  const packing = compressionNegotiate(COMPRESSIONS, null, accepted, "grpc-accept-encoding").response;
   if (packing !== null) head.header.set("grpc-encoding", packing.name);
   let hasBegun = false;
   const begin = () => {
