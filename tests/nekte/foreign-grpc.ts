@@ -4,7 +4,14 @@ import { join } from "node:path";
 import { fromBinary } from "@bufbuild/protobuf";
 import { ErrorInfoSchema } from "@depute/contracts/google/rpc/error_details_pb";
 import { StatusSchema } from "@depute/contracts/google/rpc/status_pb";
-import { type Client, credentials, loadPackageDefinition, Metadata, type ServiceError } from "@grpc/grpc-js";
+import {
+  type ChannelOptions,
+  type Client,
+  credentials,
+  loadPackageDefinition,
+  Metadata,
+  type ServiceError,
+} from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import { PUBLISHED_PROTO } from "./published-proto.ts";
 
@@ -36,8 +43,9 @@ export class PublishedGrpc {
   /**
    * @param url of a gateway
    * @param authority what the client says it calls, where that is not the address
+   * @param more options of the channel
    */
-  constructor(url: string, authority?: string) {
+  constructor(url: string, authority?: string, more: ChannelOptions = {}) {
     const folder = mkdtempSync(join(tmpdir(), "depute-proto-"));
     const file = join(folder, "nekte.proto");
     writeFileSync(file, PUBLISHED_PROTO);
@@ -45,7 +53,7 @@ export class PublishedGrpc {
       loadSync(file, { keepCase: true, longs: Number, oneofs: true }),
     ) as Json;
     rmSync(folder, { recursive: true });
-    const options = authority === undefined ? {} : { "grpc.default_authority": authority };
+    const options = { ...(authority !== undefined && { "grpc.default_authority": authority }), ...more };
     this.#client = new loaded.nekte.v1.Nekte(new URL(url).host, credentials.createInsecure(), options);
   }
 
@@ -67,6 +75,16 @@ export class PublishedGrpc {
           error === null ? resolve(answer) : reject(new GrpcRefusal(error)),
       );
       left?.addEventListener("abort", () => call.cancel(), { once: true });
+    });
+  }
+
+  /** Calls a method that the published proto does not have. @throws GrpcRefusal */
+  unknown(path: string): Promise<void> {
+    const asItIs = (bytes: Buffer) => bytes;
+    return new Promise((resolve, reject) => {
+      this.#client.makeUnaryRequest(path, asItIs, asItIs, Buffer.alloc(0), (error) =>
+        error === null ? resolve() : reject(new GrpcRefusal(error)),
+      );
     });
   }
 

@@ -120,9 +120,28 @@ describe("a refusal carries NEKTE's code", () => {
     ["of a method", "TaskStatus", { task_id: "never" }, {}, 5, "-32009"],
     ["of the contract", "TaskStatus", { task_id: "" }, {}, 3, "-32602"],
     ["of credentials", "TaskStatus", { task_id: "x" }, { authorization: "Bearer nobody" }, 16, "-32050"],
+    ["of a web page", "TaskStatus", { task_id: "x" }, { origin: "https://page.example" }, 7, "-32051"],
     ["of a length", "Invoke", { cap: "echo", input: Buffer.alloc(4_194_304) }, {}, 8, "-32056"],
   ])("%s", async (_, method, request, headers, code, nekteCode) => {
     expect(await grpc.call(method, request, headers).catch(codes)).toEqual([code, nekteCode]);
+  });
+
+  test.each([
+    ["on the platform's authority", () => grpc],
+    ["on a virtual host", () => new PublishedGrpc(platform.url, "first.localhost")],
+    ["on a port of its own", () => new PublishedGrpc(`http://127.0.0.1:${ownPort}`)],
+  ])("of a method that NEKTE does not have, %s", async (_, clientOf) => {
+    const client = clientOf();
+    open.push(client);
+    expect(await client.unknown("/nekte.v1.Nekte/Introspect").catch(codes)).toEqual([12, "-32601"]);
+  });
+
+  test("of an encoding", async () => {
+    const packed = new PublishedGrpc(platform.url, "first.localhost", {
+      "grpc.default_compression_algorithm": 1,
+    });
+    open.push(packed);
+    expect(await packed.call("TaskStatus", { task_id: "x" }).catch(codes)).toEqual([12, "-32601"]);
   });
 
   test("of a delegation", async () => {

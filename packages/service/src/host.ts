@@ -216,6 +216,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
             isOpen: common.auth === "open",
           }),
           ...more,
+          ...(manners && { manners }),
           maxConnections,
           maxConcurrentStreams,
           log,

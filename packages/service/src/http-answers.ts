@@ -4,9 +4,10 @@ import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-conn
 import { DeputeError, ErrorReason } from "@depute/core";
 import { CHALLENGE } from "./challenge.ts";
 import type { DoorRefusal } from "./door.ts";
-import { toConnectError, toWire } from "./errors-on-wire.ts";
+import { toConnectError, toWire, withNote } from "./errors-on-wire.ts";
 import { setGrpcStatus } from "./grpc-status.ts";
 import type { HttpRequest, HttpResponse } from "./http-routes.ts";
+import type { ErrorNote } from "./service-manners.ts";
 
 /** Answers with a JSON document. */
 export function sendJson(
@@ -55,16 +56,26 @@ export function sendError(
 }
 
 /** Answers a path that is not served. */
-export function sendUnknownPath(request: HttpRequest, response: HttpResponse, path: string): void {
+export function sendUnknownPath(
+  request: HttpRequest,
+  response: HttpResponse,
+  path: string,
+  note?: ErrorNote,
+): void {
   const method = path.slice(0, 200);
   const refusal = new DeputeError(ErrorReason.UNKNOWN_METHOD, `nothing is served at ${method}`, {
     metadata: { method },
   });
-  sendRefusal(request, response, 404, refusal);
+  sendRefusal(request, response, 404, refusal, note);
 }
 
 /** Answers a request whose headers are too long, where the protocol's own parser let them pass. */
-export function sendHeadersTooLong(request: HttpRequest, response: HttpResponse, maxBytes: number): void {
+export function sendHeadersTooLong(
+  request: HttpRequest,
+  response: HttpResponse,
+  maxBytes: number,
+  note?: ErrorNote,
+): void {
   const refusal = new DeputeError(
     ErrorReason.LIMIT_EXCEEDED,
     `the headers are longer than ${maxBytes} bytes`,
@@ -72,12 +83,17 @@ export function sendHeadersTooLong(request: HttpRequest, response: HttpResponse,
       metadata: { limit: "header_bytes", max: String(maxBytes) },
     },
   );
-  sendRefusal(request, response, 431, refusal);
+  sendRefusal(request, response, 431, refusal, note);
 }
 
 /** Answers a request that the server's door refuses. */
-export function sendNotLetIn(request: HttpRequest, response: HttpResponse, refusal: DoorRefusal): void {
-  sendRefusal(request, response, refusal.status, refusal.error);
+export function sendNotLetIn(
+  request: HttpRequest,
+  response: HttpResponse,
+  refusal: DoorRefusal,
+  note?: ErrorNote,
+): void {
+  sendRefusal(request, response, refusal.status, refusal.error, note);
 }
 
 /** Refuses a request before it is known to be an RPC: a gRPC client gets a gRPC status, anybody else HTTP's and JSON. */
@@ -86,10 +102,11 @@ function sendRefusal(
   response: HttpResponse,
   httpStatus: number,
   refusal: DeputeError,
+  note: ErrorNote | undefined,
 ): void {
   // Node resets an HTTP/2 stream whose body has no reader, and some clients then drop the answer.
   request.resume();
-  const error = toWire(refusal);
+  const error = withNote(toWire(refusal), note);
   const type = request.headers["content-type"] ?? "";
   if (!type.startsWith("application/grpc")) {
     sendJson(response, httpStatus, errorToJson(error, undefined));

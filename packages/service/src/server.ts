@@ -16,6 +16,7 @@ import { createRouteTable, type HttpRequest, type HttpResponse, type HttpRoute }
 import type { Logger } from "./log.ts";
 import { REQUEST_ID_HEADER, requestIdFrom } from "./request-id.ts";
 import type { RpcHandler } from "./rpc-handler.ts";
+import { type Manners, NO_MANNERS } from "./service-manners.ts";
 import { sniffProtocol } from "./sniff.ts";
 import { createUpgrades, type UpgradeRoute } from "./upgrades.ts";
 
@@ -44,6 +45,8 @@ export interface ServerOptions {
   maxConcurrentStreams: number;
   log: Logger;
   timers: Timers;
+  /** How services differ; absent for none that does. */
+  manners?: Manners;
 }
 
 export interface Server {
@@ -166,17 +169,19 @@ function createHandler({
   routes,
   door = REFUSE_PAGES,
   log,
+  manners = NO_MANNERS,
 }: ServerOptions): (request: HttpRequest, response: HttpResponse) => void {
   const find = createRouteTable(routes);
   return (request, response) => {
     const path = request.url?.split("?", 1)[0] ?? "";
-    if (headersTooLong(request)) return sendHeadersTooLong(request, response, MAX_HEADER_BYTES);
+    const note = manners.get(path.split("/", 2)[1] ?? "")?.errorNote;
+    if (headersTooLong(request)) return sendHeadersTooLong(request, response, MAX_HEADER_BYTES, note);
     const { headers, rawHeaders } = request;
     const refusal = door({ headers, rawHeaders, httpVersion: "stream" in request ? 2 : 1 });
-    if (refusal !== undefined) return sendNotLetIn(request, response, refusal);
+    if (refusal !== undefined) return sendNotLetIn(request, response, refusal, note);
     if (rpc(request, response, path)) return;
     const match = find(request.method ?? "", path);
-    if (match === undefined) return sendUnknownPath(request, response, path);
+    if (match === undefined) return sendUnknownPath(request, response, path, note);
     if ("allow" in match) return sendMethodNotAllowed(response, match.allow);
     const id = requestIdFrom(request.headers[REQUEST_ID_HEADER] as string | undefined);
     response.setHeader(REQUEST_ID_HEADER, id);
