@@ -1,26 +1,25 @@
-/** Part of `npm run lint`: prints `file:line: rule` for each import that leaves its room. */
+/** Part of `npm run lint`: prints a line for each import that breaks a rule of docs/architecture.md. */
 import { globSync, readFileSync } from "node:fs";
-import { posix } from "node:path";
-import { checkLayers, type Manifest, type Repository } from "./layers.ts";
+import { EXCEPTIONS } from "./layer-exceptions.ts";
+import { checkLayers } from "./layers.ts";
+import { roomless, SEES_EVERYTHING } from "./rooms.ts";
 
-const NOT_OURS = (name: string) => name === "node_modules" || name === "gen" || name.startsWith(".");
-
-function readRepository(): Repository {
-  const root = JSON.parse(readFileSync("package.json", "utf8")) as Manifest & { workspaces: string[] };
-  const manifestFiles = globSync(root.workspaces.map((pattern) => `${pattern}/package.json`));
-  const manifests = new Map<string, Manifest>([["", root]]);
-  for (const file of manifestFiles) {
-    manifests.set(posix.dirname(file), JSON.parse(readFileSync(file, "utf8")) as Manifest);
-  }
-  const sources = globSync("**/*.ts", { exclude: (path) => NOT_OURS(posix.basename(path)) });
-  return { manifests, files: new Map(sources.map((file) => [file, readFileSync(file, "utf8")])) };
+const root = JSON.parse(readFileSync("package.json", "utf8")) as { workspaces: string[] };
+const workspaces = globSync(root.workspaces.map((pattern) => `${pattern}/package.json`));
+const errors = roomless(workspaces).map(
+  (folder) => `${folder}: every workspace has its room in tools/rooms.ts and docs/architecture.md`,
+);
+const folders = ["packages", "services", "gateway", "cli", "examples", "tools", ...SEES_EVERYTHING];
+const { files, violations, unused } = await checkLayers(process.cwd(), folders, EXCEPTIONS);
+for (const { rule, from, to, comment, cycle } of violations) {
+  const way = cycle.length > 1 ? ` (${[from, ...cycle].join(" > ")})` : "";
+  errors.push(`${from} imports ${to}: ${comment} [${rule}]${way}`);
 }
-
-const repository = readRepository();
-const violations = checkLayers(repository);
-for (const { file, line, rule } of violations) console.error(`${file}:${line}: ${rule}`);
-if (violations.length > 0) {
-  process.exitCode = 1;
-} else {
-  console.log(`layers: ${repository.files.size} files keep to their rooms`);
+for (const { rule, from, to } of unused) {
+  errors.push(
+    `tools/layer-exceptions.ts: no violation of ${rule} from ${from} to ${to}; remove the exception`,
+  );
 }
+for (const error of errors) console.error(error);
+if (errors.length > 0) process.exitCode = 1;
+else console.log(`layers: ${files} files keep to their rooms, with ${EXCEPTIONS.length} exceptions`);

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { expect, test } from "vitest";
-import { importsOf } from "./layers.ts";
+import { relativeImports } from "./layers.ts";
 
 interface Rule {
   readonly regex: RegExp;
@@ -82,19 +82,24 @@ test("no test, no document and nothing of the repository's own goes into the ima
   expect(["node_modules/ajv/package.json", "gateway/node_modules/ws/a.js"].filter(isIn)).toEqual([]);
 });
 
-/** What a file imports from beside it, and the files that it reads by its own address. */
-function neighboursOf(path: string): string[] {
+/** The files that a file reads by its own address. */
+function filesReadBy(path: string): string[] {
   const source = readFileSync(path, "utf8");
   const read = [...source.matchAll(/new URL\(\s*[`"](\.[^`"$]+)[`"],\s*import\.meta\.url/g)].map(
     (match) => match[1] ?? "",
   );
-  const imports = path.endsWith(".ts")
-    ? importsOf(source).flatMap(({ specifier }) => (specifier.startsWith(".") ? [specifier] : []))
-    : [];
-  return [...imports, ...read].map((name) => normalize(join(dirname(path), name)));
+  return read.map((name) => normalize(join(dirname(path), name)));
 }
 
-test("all that the build and the processes need goes into the image", () => {
+test("all that the build and the processes need goes into the image", async () => {
+  const imports = await relativeImports(process.cwd(), [
+    "packages",
+    "services",
+    "gateway",
+    "cli",
+    "examples",
+    "tools",
+  ]);
   const manifests = tracked.filter((path) => /(?:^|\/)package\.json$/.test(path));
   const exported = manifests.flatMap((path) => {
     const { exports = {} } = JSON.parse(readFileSync(path, "utf8")) as { exports?: Record<string, string> };
@@ -112,7 +117,7 @@ test("all that the build and the processes need goes into the image", () => {
   for (let path = open.pop(); path !== undefined; path = open.pop()) {
     if (needed.has(path) || !tracked.includes(path)) continue;
     needed.add(path);
-    if (path.endsWith(".ts")) open.push(...neighboursOf(path));
+    if (path.endsWith(".ts")) open.push(...(imports.get(path) ?? []), ...filesReadBy(path));
   }
   expect(needed.size).toBeGreaterThan(400);
   expect([...needed].filter((path) => !isIn(path))).toEqual([]);

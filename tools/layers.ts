@@ -1,155 +1,120 @@
-import { builtinModules } from "node:module";
-import { posix } from "node:path";
-import { covers, NOT_BESIDE_RULES, NOT_IN_RULES, ROOMS, SEES_EVERYTHING } from "./rooms.ts";
+import { cruise, type ICruiseOptions, type ICruiseResult } from "dependency-cruiser";
+import { cycleRules, fileRules, TESTS } from "./layer-rules.ts";
 
-export interface Manifest {
-  name: string;
-  dependencies?: Record<string, string>;
-  devDependencies?: Record<string, string>;
-  optionalDependencies?: Record<string, string>;
-}
-
-/** A repository to check. All paths are relative to its root, with `/`. */
-export interface Repository {
-  /** By folder; "" is the root. */
-  manifests: ReadonlyMap<string, Manifest>;
-  /** TypeScript sources by path. */
-  files: ReadonlyMap<string, string>;
-}
-
+/** An import that breaks a rule. All paths are relative to the root, with `/`. */
 export interface Violation {
-  file: string;
-  line: number;
-  rule: string;
+  /** The name of the rule. */
+  readonly rule: string;
+  /** The rule as a sentence. */
+  readonly comment: string;
+  /** A file, or a folder for `folder-cycle`. */
+  readonly from: string;
+  readonly to: string;
+  /** The way back to `from`, for cycles. */
+  readonly cycle: readonly string[];
 }
 
-const COMMENT_LINE = /^[ \t]*(?:\/\/|\/?\*).*$/gm;
+/** A known violation. */
+export interface Exception {
+  readonly rule: string;
+  /** What the path of the importing file or folder begins with. */
+  readonly from: string;
+  readonly to: string;
+  readonly reason: string;
+}
 
-/** Static imports and re-exports at the start of a line, and dynamic ones anywhere. */
-const IMPORTS = [
-  /^[ \t]*import\s+(?:[\w$*{}\s,]+?\sfrom\s*)?["']([^"'\n]+)["']/gm,
-  /^[ \t]*export\s+(?:type\s+)?(?:\*(?:\s+as\s+[\w$]+)?|\{[^}]*\})\s*from\s*["']([^"'\n]+)["']/gm,
-  /(?<![\w$.])import\s*\(\s*["']([^"'\n]+)["']/g,
-];
+export interface Layers {
+  readonly files: number;
+  readonly violations: readonly Violation[];
+  /** Exceptions without a violation: their lines have to go. */
+  readonly unused: readonly Exception[];
+}
 
-/** Every import of a source, with its line. */
-export function importsOf(source: string): { specifier: string; line: number }[] {
-  const code = source.replace(COMMENT_LINE, "");
-  const found = IMPORTS.flatMap((pattern) => [...code.matchAll(pattern)]);
-  return found.map((match) => {
-    const end = match.index + match[0].length;
-    return { specifier: match[1] ?? "", line: code.slice(0, end).split("\n").length };
+/** TypeScript is parsed by swc, because TypeScript 7 publishes no stable API yet. */
+const OPTIONS: ICruiseOptions = {
+  parser: "swc",
+  tsPreCompilationDeps: true,
+  combinedDependencies: true,
+  skipAnalysisNotInRules: true,
+  doNotFollow: { path: "^packages/contracts/gen/|(^|/)node_modules/" },
+  enhancedResolveOptions: {
+    exportsFields: ["exports"],
+    conditionNames: ["types", "import", "node", "default"],
+    extensions: [".ts", ".js", ".mjs", ".cjs", ".json", ".d.ts"],
+  },
+};
+
+const NOT_SHIPPED = `${TESTS}|(^|/)node_modules/`;
+
+/**
+ * Checks the imports of a repository.
+ *
+ * @param root the folder of the repository, as an absolute path
+ * @param folders those with sources
+ */
+export async function checkLayers(
+  root: string,
+  folders: readonly string[],
+  exceptions: readonly Exception[] = [],
+): Promise<Layers> {
+  const [forFiles, forCircles] = [fileRules(), cycleRules()];
+  const comments = new Map([...forFiles, ...forCircles].map(({ name, comment }) => [name, comment]));
+  const all = await run(root, folders, { validate: true, ruleSet: { forbidden: forFiles } });
+  const shipped = await run(root, folders, {
+    validate: true,
+    ruleSet: { forbidden: forCircles },
+    exclude: { path: NOT_SHIPPED },
   });
+  const used = new Set<Exception>();
+  const violations = [all, shipped]
+    .flatMap(({ summary }) => summary.violations)
+    .map(({ rule: { name }, from, to, cycle = [] }) => {
+      return {
+        rule: name,
+        comment: comments.get(name) ?? "",
+        from,
+        to,
+        cycle: cycle.map((step) => step.name),
+      };
+    })
+    .filter((violation) => {
+      const exception = exceptions.find((one) => allows(one, violation));
+      if (exception !== undefined) used.add(exception);
+      return exception === undefined;
+    });
+  const unused = exceptions.filter((exception) => !used.has(exception));
+  return { files: all.modules.filter(({ source }) => source.endsWith(".ts")).length, violations, unused };
 }
 
-/** Every import that breaks a rule of docs/architecture.md, in the order of files and lines. */
-export function checkLayers(repository: Repository): Violation[] {
-  const violations: Violation[] = [];
-  for (const folder of repository.manifests.keys()) {
-    if (folder !== "" && roomOf(folder) === undefined) {
-      const rule = "every workspace has its room in tools/rooms.ts and docs/architecture.md";
-      violations.push({ file: `${folder}/package.json`, line: 1, rule });
-    }
-  }
-  for (const [file, source] of repository.files) {
-    for (const { specifier, line } of importsOf(source)) {
-      const rule = brokenRule(file, specifier, repository.manifests);
-      if (rule !== undefined) violations.push({ file, line, rule });
-    }
-  }
-  return violations.sort((a, b) => a.file.localeCompare(b.file) || a.line - b.line);
+/**
+ * What each shipped file imports of its own workspace, by paths relative to the root.
+ *
+ * @param root as an absolute path
+ * @param folders those with sources
+ */
+export async function relativeImports(
+  root: string,
+  folders: readonly string[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const { modules } = await run(root, folders, { exclude: { path: NOT_SHIPPED } });
+  return new Map(
+    modules.map(({ source, dependencies }) => [
+      source,
+      dependencies.filter(({ module }) => module.startsWith(".")).map(({ resolved }) => resolved),
+    ]),
+  );
 }
 
-/** The rule that one import breaks, as a sentence. */
-function brokenRule(file: string, specifier: string, manifests: Repository["manifests"]): string | undefined {
-  const workspace = workspaceOf(file, manifests);
-  const inRules = /(^|\/)rules\//.test(file) && !isTest(file);
-  if (specifier.startsWith(".")) {
-    const target = posix.join(posix.dirname(file), specifier);
-    return brokenRelative(file, specifier, target, workspace, manifests, inRules);
-  }
-  if (specifier.startsWith("#")) return undefined;
-  if (specifier.startsWith("node:") || builtinModules.includes(specifier)) {
-    return inRules ? `rules are pure: ${specifier} does I/O` : undefined;
-  }
-  const name = packageName(specifier);
-  if (inRules && NOT_IN_RULES.includes(name)) return `rules are pure: ${name} does I/O`;
-  const target = [...manifests].find(([folder, manifest]) => folder !== "" && manifest.name === name)?.[0];
-  // The root's own files (tools, tests, configuration) look at every workspace.
-  if (target === workspace || (target !== undefined && workspace === "")) return undefined;
-  if (target !== undefined && !mayImport(workspace, target)) return `${workspace} may not import ${target}`;
-  if (isDeclared(name, file, workspace, manifests)) return undefined;
-  return `${name} is not among the dependencies of ${posix.join(workspace, "package.json")}`;
+function allows(exception: Exception, { rule, from, to }: Violation): boolean {
+  return exception.rule === rule && from.startsWith(exception.from) && to.startsWith(exception.to);
 }
 
-function brokenRelative(
-  file: string,
-  specifier: string,
-  target: string,
-  workspace: string,
-  manifests: Repository["manifests"],
-  inRules: boolean,
-): string | undefined {
-  if (target.startsWith("../") || workspaceOf(target, manifests) !== workspace) {
-    return `${specifier} leaves the workspace; import it by its name`;
-  }
-  const [wire, other] = [wireOf(file), wireOf(target)];
-  if (wire !== undefined && other !== undefined && wire !== other) {
-    return `wires do not import one another: ${wire} imports ${other}`;
-  }
-  const beside = NOT_BESIDE_RULES.find((folder) => target.split("/").includes(folder));
-  if (inRules && workspace.startsWith("services/") && beside !== undefined) {
-    return `rules are pure: ${beside}/ does I/O`;
-  }
-  return undefined;
-}
-
-function isDeclared(
-  name: string,
-  file: string,
-  workspace: string,
-  manifests: Repository["manifests"],
-): boolean {
-  const own = manifests.get(workspace);
-  const root = manifests.get("");
-  const seesAll = workspace === "" && SEES_EVERYTHING.some((folder) => file.startsWith(`${folder}/`));
-  const seen = seesAll ? [...manifests.values()] : [own];
-  const declared = seen.flatMap((one) => [
-    one?.dependencies,
-    one?.devDependencies,
-    one?.optionalDependencies,
-  ]);
-  if (isTest(file)) declared.push(root?.devDependencies);
-  return declared.some((dependencies) => dependencies !== undefined && name in dependencies);
-}
-
-/** Tests, and what tests are helped by; they are not shipped. */
-function isTest(file: string): boolean {
-  return file.endsWith(".test.ts") || /(^|\/)src\/testing\//.test(file);
-}
-
-function mayImport(from: string, to: string): boolean {
-  return (ROOMS[roomOf(from) ?? ""] ?? []).some((pattern) => covers(pattern, to));
-}
-
-function roomOf(folder: string): string | undefined {
-  return Object.keys(ROOMS).find((pattern) => covers(pattern, folder));
-}
-
-/** The innermost workspace that a path is in; "" for the root. */
-function workspaceOf(path: string, manifests: Repository["manifests"]): string {
-  let found = "";
-  for (const folder of manifests.keys()) {
-    if (path.startsWith(`${folder}/`) && folder.length > found.length) found = folder;
-  }
-  return found;
-}
-
-function wireOf(path: string): string | undefined {
-  return /^gateway\/(?:src\/)?wires\/([^/]+)\//.exec(path)?.[1];
-}
-
-function packageName(specifier: string): string {
-  const parts = specifier.split("/");
-  return parts.slice(0, specifier.startsWith("@") ? 2 : 1).join("/");
+async function run(
+  root: string,
+  folders: readonly string[],
+  options: ICruiseOptions,
+): Promise<ICruiseResult> {
+  const { output } = await cruise([...folders], { ...OPTIONS, baseDir: root, ...options });
+  if (typeof output === "string") throw new Error("dependency-cruiser answered with a text");
+  return output;
 }

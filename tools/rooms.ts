@@ -1,5 +1,5 @@
 /** The table of rooms of docs/architecture.md: which folder may import which. `*` stands for each folder there. */
-export const ROOMS: Record<string, readonly string[]> = {
+export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   "packages/contracts": [],
   "packages/core": ["packages/contracts"],
   "packages/wire": ["packages/contracts", "packages/core"],
@@ -26,20 +26,39 @@ export const ROOMS: Record<string, readonly string[]> = {
 /** Folders of the repository's own, no workspaces, that import every room and whatever any of them depends on. */
 export const SEES_EVERYTHING: readonly string[] = ["bench", "tests"];
 
-/** What a file under `rules/` may not import: everything that does I/O. Node's own modules are refused besides. */
-export const NOT_IN_RULES: readonly string[] = [
-  "@connectrpc/connect-node",
-  "@depute/bus",
-  "@depute/service",
-  "@depute/store",
-  "@grpc/grpc-js",
-  "ioredis",
+/** Everything that does I/O: no file under `rules/` imports it. Node's own modules are refused besides. */
+export const NOT_IN_RULES = {
+  workspaces: ["packages/bus", "packages/service", "packages/store"],
+  packages: ["@connectrpc/connect-node", "@grpc/grpc-js", "ioredis", "pg"],
+  /** Folders of a service beside `rules/`. */
+  folders: ["handlers", "store"],
+} as const;
+
+/** A core and the modules beside it: a module imports the core's port and no other module. */
+export interface Modules {
+  readonly folder: string;
+  readonly core: string;
+  /** The only file of the core that modules import. */
+  readonly port: string;
+  readonly modules: readonly string[];
+}
+
+export const MODULES: readonly Modules[] = [
+  {
+    folder: "services/tasks/src",
+    core: "core",
+    port: "core/index.ts",
+    modules: ["executions", "messages", "push", "reviews", "sessions"],
+  },
 ];
 
-/** Folders beside `rules/` that do I/O. */
-export const NOT_BESIDE_RULES: readonly string[] = ["handlers", "store"];
+/** The workspaces without a room in the table. @param manifests paths of their `package.json` files */
+export function roomless(manifests: readonly string[]): string[] {
+  const folders = manifests.map((manifest) => manifest.slice(0, -"/package.json".length));
+  const isRoom = (folder: string) => Object.keys(ROOMS).some((room) => covers(room, folder));
+  return folders.filter((folder) => !isRoom(folder));
+}
 
-/** Whether a pattern of the table covers a workspace's folder. */
-export function covers(pattern: string, folder: string): boolean {
-  return pattern.endsWith("/*") ? folder.startsWith(pattern.slice(0, -1)) : pattern === folder;
+function covers(room: string, folder: string): boolean {
+  return room.endsWith("/*") ? folder.startsWith(room.slice(0, -1)) : room === folder;
 }

@@ -3,7 +3,6 @@ import { type Envelope, Performative } from "@depute/contracts/asp/v0/envelope_p
 import { isRepresentative } from "./actors.ts";
 import { acceptCommitment, awaits, claim, dueMsOf, escrowOf, judge, obligationsOf } from "./commitments.ts";
 import { speaks } from "./conformance.ts";
-import type { AppendContext } from "./context.ts";
 import { leave } from "./delegations.ts";
 import { checkCard } from "./identity.ts";
 import {
@@ -13,6 +12,7 @@ import {
   MAX_DELEGATION_DEPTH,
   MAX_DURATION_MS,
 } from "./limits.ts";
+import type { Move } from "./move.ts";
 import { openObject } from "./open.ts";
 import { addParty } from "./parties.ts";
 import { isRetryable, Refused } from "./refusal.ts";
@@ -27,15 +27,7 @@ import {
   withObject,
   withParty,
 } from "./session.ts";
-import { type About, type MessageBody, RESULT_TYPE } from "./subject.ts";
-
-/** A message that may be sent, on its way into the session. */
-export interface Move extends About {
-  readonly envelope: Envelope;
-  readonly body: MessageBody;
-  readonly sender: Party;
-  readonly context: AppendContext;
-}
+import { type MessageBody, RESULT_TYPE } from "./subject.ts";
 
 type Body<Case extends MessageBody["case"]> = Extract<MessageBody, { case: Case }>["value"];
 

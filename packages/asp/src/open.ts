@@ -1,5 +1,5 @@
-import type { Move } from "./effects.ts";
 import { MAX_DURATION_MS, MAX_OBJECTS, MAX_OPEN_OBJECTS } from "./limits.ts";
+import type { Move } from "./move.ts";
 import { Refused } from "./refusal.ts";
 import { objectOf, type Session, type SessionObject, withObject } from "./session.ts";
 

@@ -1,5 +1,5 @@
 import { LOG_LEVELS } from "./log.ts";
-import type { ModuleName, ServiceName } from "./module.ts";
+import type { ModuleName, ServiceName } from "./names.ts";
 import { defineSettings, type Settings } from "./settings.ts";
 
 const PLACE = "Where";

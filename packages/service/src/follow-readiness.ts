@@ -1,5 +1,6 @@
 import type { HealthState } from "./health.ts";
-import type { ServiceModule, ServiceName } from "./module.ts";
+import type { ServiceModule } from "./module.ts";
+import type { ServiceName } from "./names.ts";
 import type { Readiness } from "./readiness.ts";
 
 type Forwarding = Pick<ServiceModule, "name" | "descriptors" | "forwards">;

@@ -20,15 +20,8 @@ import { createLateTransport } from "./late-transport.ts";
 import type { Logger } from "./log.ts";
 import { assertBindable } from "./loopback.ts";
 import { createMetrics, type Registry } from "./metrics.ts";
-import {
-  type ModuleName,
-  type OwnPort,
-  SERVICES,
-  type ServiceDeps,
-  type ServiceInstance,
-  type ServiceModule,
-  type ServiceName,
-} from "./module.ts";
+import type { OwnPort, ServiceDeps, ServiceInstance, ServiceModule } from "./module.ts";
+import { type ModuleName, SERVICES, type ServiceName } from "./names.ts";
 import { operationsRoutes } from "./operations.ts";
 import { PeerWatch } from "./peer-watch.ts";
 import { Readiness } from "./readiness.ts";

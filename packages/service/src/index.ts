@@ -45,14 +45,12 @@ export { createLogger, LOG_LEVELS, type Logger } from "./log.ts";
 export { createMetrics, Registry } from "./metrics.ts";
 export {
   defineService,
-  type ModuleName,
   type OwnPort,
-  SERVICES,
   type ServiceDeps,
   type ServiceInstance,
   type ServiceModule,
-  type ServiceName,
 } from "./module.ts";
+export { type ModuleName, SERVICES, type ServiceName } from "./names.ts";
 export { AllowedHosts, type AllowedTarget } from "./outbound/allowed-hosts.ts";
 export {
   type Lookup,

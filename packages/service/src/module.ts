@@ -6,17 +6,11 @@ import type { Authority } from "./authority.ts";
 import type { HttpRoute } from "./http-routes.ts";
 import type { Logger } from "./log.ts";
 import type { Registry } from "./metrics.ts";
+import type { ModuleName, ServiceName } from "./names.ts";
 import type { Manners } from "./service-manners.ts";
 import type { Settings, SettingsTable } from "./settings.ts";
 import type { StorePlace } from "./store-place.ts";
 import type { UpgradeRoute } from "./upgrades.ts";
-
-/** The services that others call. */
-export const SERVICES = ["registry", "tasks", "tokens", "verifier"] as const;
-export type ServiceName = (typeof SERVICES)[number];
-
-/** Everything that runs as a server of its own. */
-export type ModuleName = ServiceName | "gateway";
 
 /** What a service is given; nothing else of the process is its business. */
 export interface ServiceDeps {

@@ -14,7 +14,8 @@ import { afterEach, expect, test, vi } from "vitest";
 import { commonSettings } from "./common-settings.ts";
 import { hostServices } from "./host.ts";
 import { createLogger } from "./log.ts";
-import type { ModuleName, ServiceModule } from "./module.ts";
+import type { ServiceModule } from "./module.ts";
+import type { ModuleName } from "./names.ts";
 import { readSettings } from "./settings.ts";
 import { EchoService } from "./testing/echo.ts";
 

@@ -1,6 +1,6 @@
 import type { StoreState } from "@depute/store";
 import type { Logger } from "./log.ts";
-import type { ModuleName } from "./module.ts";
+import type { ModuleName } from "./names.ts";
 
 type StoreLost = Extract<StoreState, { kind: "lost" }>["error"];
 

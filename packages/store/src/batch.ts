@@ -1,6 +1,5 @@
 import type { Timers } from "@depute/core";
-import type { WriteConnection } from "./group-commit.ts";
-import { runWithin, Transaction } from "./transaction.ts";
+import { runWithin, Transaction, type WriteConnection } from "./transaction.ts";
 
 export interface Job {
   readonly fn: (tx: Transaction) => Promise<unknown>;

@@ -1,7 +1,8 @@
 import { ErrorReason } from "@depute/core";
 import { describe, expect, test, vi } from "vitest";
-import { GroupCommit, type WriteConnection } from "./group-commit.ts";
+import { GroupCommit } from "./group-commit.ts";
 import type { WriteTx } from "./store.ts";
+import type { WriteConnection } from "./transaction.ts";
 
 /** A connection that only notes what it is told; `failing` maps a step to its error. */
 function fakeConnection(failing: Record<string, Error> = {}) {

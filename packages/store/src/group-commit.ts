@@ -3,22 +3,7 @@ import { Batch, type Job, type Ran } from "./batch.ts";
 import { isStoreFailure, StoreLostError, UnknownCommitError } from "./errors.ts";
 import { Lane } from "./lane.ts";
 import type { WriteOptions } from "./store.ts";
-import { capture, type Executor, type Transaction } from "./transaction.ts";
-
-/** The one connection that writes. */
-export interface WriteConnection extends Executor {
-  begin(): Promise<void>;
-  commit(): Promise<void>;
-  rollback(): Promise<void>;
-  /** Marks where the next function begins. */
-  savepoint(): Promise<void>;
-  /** Keeps what was done since the mark, and removes the mark. */
-  release(): Promise<void>;
-  /** Undoes what was done since the mark, and removes the mark. */
-  rollbackToSavepoint(): Promise<void>;
-  /** False once the database has given the whole transaction up, as SQLite does when the disk is full. */
-  readonly isInTransaction: boolean;
-}
+import { capture, type Transaction, type WriteConnection } from "./transaction.ts";
 
 export interface GroupCommitOptions {
   readonly connection: WriteConnection;

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { keysToRecord, StoreKeyError } from "./keys.ts";
-import { openStore, type StoreLocation } from "./open.ts";
+import { openStore } from "./open.ts";
+import type { StoreLocation } from "./options.ts";
 import { freeSchema, postgresForTests } from "./testing/postgres-server.ts";
 
 const postgres = await postgresForTests();

@@ -1,62 +1,12 @@
-import type { Timers } from "@depute/core";
-import type { StoreKeys } from "./keys.ts";
-import type { Migrations } from "./migrations.ts";
+import type { OpenSettings, StoreOptions } from "./options.ts";
 import { openPostgres } from "./postgres/store.ts";
 import { openSqliteFile, openSqliteMemory } from "./sqlite/store.ts";
 import type { Store } from "./store.ts";
-import type { StoreState } from "./watch.ts";
 
 const MAX_WAITING = 10_000;
 const MAX_BATCH = 128;
 const TRANSACTION_LIMIT_MS = 5_000;
 const READ_CACHE_MIB = 16;
-
-/**
- * Where the data is: a SQLite file, created with its folder when missing; a schema of a Postgres database, created when
- * missing; or memory, for tests.
- */
-export type StoreLocation =
-  | { readonly file: string; readonly memory?: false; readonly postgres?: undefined }
-  | { readonly postgres: string; readonly schema: string; readonly file?: undefined; readonly memory?: false }
-  | { readonly memory: true; readonly file?: undefined; readonly postgres?: undefined };
-
-export interface StoreSettings {
-  /** The steps of the tables, or the steps of each module that has tables here. */
-  readonly migrations: Migrations;
-  /** Told about what an `afterCommit` hook threw; the text says what was going on. */
-  readonly onError: (error: unknown, what: string) => void;
-  /**
-   * Told of each change in whether the store can be used; it is ready when it opens. Without it nobody looks at a store
-   * that is not used. Not called for a store in memory.
-   */
-  readonly onState?: (state: StoreState) => void;
-  /** What the store depends on. They are recorded when it is made, and compared each time it is opened. */
-  readonly keys?: StoreKeys;
-  /** Writes, and apart from them reads, that may wait; more are refused. Default 10 000. */
-  readonly maxWaiting?: number;
-  /** Writes committed together at most. Default 128. */
-  readonly maxBatch?: number;
-  /** Milliseconds that one transaction function may take. Default 5 000. */
-  readonly transactionLimitMs?: number;
-  /** Measures that limit. */
-  readonly timers?: Timers;
-  /** MiB of a SQLite file that are held in memory for reads at most, as they are read. Default 16. */
-  readonly readCacheMib?: number;
-}
-
-export type StoreOptions = StoreLocation & StoreSettings;
-
-/** The same with its defaults. */
-export interface OpenSettings {
-  readonly onError: StoreSettings["onError"];
-  readonly onState?: StoreSettings["onState"];
-  readonly keys?: StoreKeys;
-  readonly maxWaiting: number;
-  readonly maxBatch: number;
-  readonly transactionLimitMs: number;
-  readonly readCacheMib: number;
-  readonly timers?: Timers;
-}
 
 /**
  * Opens the database and brings its schema up to date.

@@ -16,6 +16,21 @@ export interface Executor {
   giveUp?(): void;
 }
 
+/** The one connection that writes. */
+export interface WriteConnection extends Executor {
+  begin(): Promise<void>;
+  commit(): Promise<void>;
+  rollback(): Promise<void>;
+  /** Marks where the next function begins. */
+  savepoint(): Promise<void>;
+  /** Keeps what was done since the mark, and removes the mark. */
+  release(): Promise<void>;
+  /** Undoes what was done since the mark, and removes the mark. */
+  rollbackToSavepoint(): Promise<void>;
+  /** False once the database has given the whole transaction up, as SQLite does when the disk is full. */
+  readonly isInTransaction: boolean;
+}
+
 /** What a transaction function holds: the connection, for as long as its turn lasts. */
 export class Transaction implements WriteTx {
   readonly #executor: Executor;

@@ -1,7 +1,7 @@
 import type { QueryResult } from "pg";
 import { UnknownCommitError } from "../errors.ts";
-import type { WriteConnection } from "../group-commit.ts";
 import type { SqlValue } from "../store.ts";
+import type { WriteConnection } from "../transaction.ts";
 import type { StoreClient } from "./client.ts";
 import { databaseUnavailable, endsConnection, fromPostgresError } from "./errors.ts";
 import { toQuery } from "./statements.ts";

@@ -1,7 +1,7 @@
 import { systemTimers } from "@depute/core";
 import { Pool, type PoolConfig } from "pg";
 import { GroupCommit } from "../group-commit.ts";
-import type { OpenSettings, StoreSettings } from "../open.ts";
+import type { OpenSettings, StoreSettings } from "../options.ts";
 import type { Store } from "../store.ts";
 import { StoreWatch } from "../watch.ts";
 import { StoreClient } from "./client.ts";

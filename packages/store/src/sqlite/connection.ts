@@ -1,8 +1,8 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import type { DeputeError } from "@depute/core";
 import { isStoreFailure } from "../errors.ts";
-import type { WriteConnection } from "../group-commit.ts";
 import type { SqlValue } from "../store.ts";
+import type { WriteConnection } from "../transaction.ts";
 import { fromSqliteError } from "./errors.ts";
 import { fromSqlite, toSqlite } from "./values.ts";
 

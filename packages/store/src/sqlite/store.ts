@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { GroupCommit } from "../group-commit.ts";
 import { KEYS_TABLE, keysToRecord, NOTE_KEY, type RecordedKey, type StoreKeys } from "../keys.ts";
-import type { OpenSettings, StoreSettings } from "../open.ts";
+import type { OpenSettings, StoreSettings } from "../options.ts";
 import type { ReadTx, Store, WriteTx } from "../store.ts";
 import { probeTable, StoreWatch } from "../watch.ts";
 import { Checkpoints } from "./checkpoints.ts";

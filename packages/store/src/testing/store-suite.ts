@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { ConstraintError, isUniqueViolation } from "../errors.ts";
 import type { Migration } from "../migrations.ts";
-import type { StoreSettings } from "../open.ts";
+import type { StoreSettings } from "../options.ts";
 import type { SqlValue, Store, WriteTx } from "../store.ts";
 
 /** Opens an empty store, new at each call. */

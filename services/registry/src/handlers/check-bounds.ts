@@ -4,9 +4,10 @@ import type { Identity } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import type { RegistryContext } from "../context.ts";
 import type { StoredAgent } from "../rules/agent.ts";
-import { type Widening, widenings } from "../rules/bounds.ts";
+import { widenings } from "../rules/bounds.ts";
 import { isBoundsChange } from "../rules/bounds-change.ts";
 import { baseOf } from "../rules/registration.ts";
+import type { Widening } from "../rules/widening.ts";
 import { otherManifests } from "../store/bound-agents.ts";
 
 /** Whether an operator of bounds calls, and changes nothing else of a known agent. Then it needs no key of the agent. */

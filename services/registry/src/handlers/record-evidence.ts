@@ -18,7 +18,7 @@ import { digestOf } from "../idempotency.ts";
 import type { StoredAgent } from "../rules/agent.ts";
 import { addOutcome } from "../rules/bayesian.ts";
 import { baseOf } from "../rules/registration.ts";
-import { applyEvidence, COMPONENTS, decay, type Effect, trustScore } from "../rules/trust.ts";
+import { applyEvidence, COMPONENTS, decay, type Effect, trustScore, type Worth } from "../rules/trust.ts";
 import {
   attestationEffects,
   endorsementEffects,
@@ -29,7 +29,7 @@ import {
   sessionEffects,
 } from "../rules/trust-effects.ts";
 import { readImport } from "../rules/trust-import.ts";
-import { isKnown, type Worth, worthOf } from "../rules/witness.ts";
+import { isKnown, worthOf } from "../rules/witness.ts";
 import { findVisible } from "../store/agents.ts";
 import {
   addEvidence,

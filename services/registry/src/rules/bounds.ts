@@ -2,15 +2,7 @@ import type { AgentManifest } from "@depute/contracts/cap/v1/manifest_pb";
 import type { DelegationPolicy } from "@depute/contracts/delegateos/v0/principal_pb";
 import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { toolWidenings } from "./tool-grants.ts";
-
-/** One place where a change of an agent gives it more than before. */
-export interface Widening {
-  /** From the request message: `agent.manifest.allowed_agents["qa-1"]`. */
-  readonly path: string;
-  /** In words, for a person. */
-  readonly before: string;
-  readonly after: string;
-}
+import type { Widening } from "./widening.ts";
 
 /** The members of a record that bound an agent. */
 export type Bounded = Pick<Agent, "manifest" | "delegation">;

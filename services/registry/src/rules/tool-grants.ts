@@ -1,5 +1,5 @@
 import type { McpBinding } from "@depute/contracts/cap/v1/manifest_pb";
-import type { Widening } from "./bounds.ts";
+import type { Widening } from "./widening.ts";
 
 /** Comparisons of one call; bindings beyond it count as wider, so that a huge manifest cannot hold the process. */
 const MAX_STEPS = 200_000;

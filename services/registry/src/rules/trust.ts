@@ -1,5 +1,3 @@
-import type { Worth } from "./witness.ts";
-
 /** ASP's eight components of trust and their weights. (ASP concepts, trust scoring) */
 export const WEIGHTS = {
   identityVerification: 0.2,
@@ -30,6 +28,16 @@ export type Effect =
   | { readonly component: Component; readonly breach: number }
   /** Says what it is, 0 to 100. */
   | { readonly component: Component; readonly set: number };
+
+/** What a witness's word is worth for gains. */
+export interface Worth {
+  /** 0 to 1: a gain counts by this share. */
+  readonly standing: number;
+  /** Gains end here, 0 to 100. */
+  readonly ceiling: number;
+  /** How many gains of a component came from the same source already. */
+  readonly repeats: (component: Component) => number;
+}
 
 /**
  * How much a full gain is, and where its growth bends: a gain at `v` is a * ln(1 + (100 - v) / b). After n gains from the same

@@ -1,5 +1,5 @@
 import { type Affiliation, haveOneOwner } from "@depute/core";
-import { type Component, type Effect, IDLE_HALF_LIFE_MS } from "./trust.ts";
+import { type Component, type Effect, IDLE_HALF_LIFE_MS, type Worth } from "./trust.ts";
 
 /** What the word of a stranger is worth: of an agent without a proven organization and without trust of its own. */
 export const STRANGER_STANDING = 0.1;
@@ -14,16 +14,6 @@ export interface Witness {
   readonly affiliation: Affiliation;
   /** Its own score now. */
   readonly score: number;
-}
-
-/** What a witness's word is worth for gains. */
-export interface Worth {
-  /** 0 to 1: a gain counts by this share. */
-  readonly standing: number;
-  /** Gains end here, 0 to 100. */
-  readonly ceiling: number;
-  /** How many gains of a component came from the same source already. */
-  readonly repeats: (component: Component) => number;
 }
 
 /**

@@ -1,0 +1,12 @@
+import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
+import type { AppendContext } from "./context.ts";
+import type { Party } from "./session.ts";
+import type { About, MessageBody } from "./subject.ts";
+
+/** A message that may be sent, on its way into the session. */
+export interface Move extends About {
+  readonly envelope: Envelope;
+  readonly body: MessageBody;
+  readonly sender: Party;
+  readonly context: AppendContext;
+}
