@@ -1,7 +1,9 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ErrorReason, reasonName } from "@depute/core";
 import { type ToolServer, toolServer } from "@depute/mcp";
-import { refusalIn } from "../../src/fault.ts";
+import { CHALLENGE } from "@depute/service";
+import { errorTable } from "../../src/error-table.ts";
+import { refusalIn, toRpcError } from "../../src/fault.ts";
 import type { WireDeps } from "../../src/json-rpc-route.ts";
 import type { WireCall } from "../../src/wire-call.ts";
 import { INSTRUCTIONS, ownTools } from "./documents.ts";
@@ -15,9 +17,19 @@ export function ownServer(clients: OwnClients, { log }: WireDeps): ToolServer<Wi
     instructions: INSTRUCTIONS,
     tools: ownTools(clients),
     refusalOf: (thrown, { requestId }) => told(thrown, requestId),
+    httpRefusalOf: challenge,
     onError: (err) => log.debug({ err, path: "/mcp" }, "mcp"),
   });
 }
+
+/** Credentials that are missing or do not count are the client's business: 401 with the challenge (RFC 9449 7.1). */
+function challenge(thrown: unknown, id: unknown, { requestId }: WireCall): Response | undefined {
+  if (refusalIn(thrown).reason !== ErrorReason.UNAUTHENTICATED) return undefined;
+  const error = toRpcError(ERRORS, thrown, requestId);
+  return Response.json({ jsonrpc: "2.0", id, error }, { status: 401, headers: CHALLENGE });
+}
+
+const ERRORS = errorTable({});
 
 /** A refusal as a model reads it; a fault of the platform says nothing but where to look. */
 function told(thrown: unknown, requestId: string): JsonObject {

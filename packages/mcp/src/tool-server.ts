@@ -1,5 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { createMcpHandler, Server, type Tool } from "@modelcontextprotocol/server";
+import { held } from "./held-answer.ts";
 import { INVALID_PARAMS, Refusal } from "./rules/refusal.ts";
 
 /** A tool that is served rather than proxied. `Call` is what the request came with. */
@@ -20,6 +21,8 @@ export interface ToolServerOptions<Call> {
   readonly tools: readonly OwnTool<Call>[];
   /** What a model is told of whatever a tool threw. */
   refusalOf(thrown: unknown, call: Call): JsonObject;
+  /** The HTTP answer to whatever a tool threw, where the client has to act before any model reads it; undefined otherwise. */
+  httpRefusalOf(thrown: unknown, id: unknown, call: Call): Response | undefined;
   readonly onError: (error: Error) => void;
 }
 
@@ -30,6 +33,12 @@ export interface ToolServer<Call> {
 
 /** The name under which the SDK carries what a request came with. */
 const CALL = "depute.dev/call";
+
+/** A request, and how its tool was refused. */
+interface Exchange<Call> {
+  readonly call: Call;
+  refusal?: Response;
+}
 
 /** An MCP server of these tools over Streamable HTTP, without sessions, in the present revision and those before. */
 export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<Call> {
@@ -46,14 +55,17 @@ export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<C
       const server = new Server({ name, version }, { capabilities: { tools: {} }, instructions });
       server.onerror = onError;
       server.setRequestHandler("tools/list", () => ({ tools: listed }));
-      server.setRequestHandler("tools/call", async ({ params }, context) => {
+      server.setRequestHandler("tools/call", async ({ params }, { http, mcpReq }) => {
         const tool = tools.get(params.name);
         if (tool === undefined) throw new Refusal(INVALID_PARAMS, "there is no such tool", {});
-        const call = context.http?.authInfo?.extra?.[CALL] as Call;
+        const exchange = http?.authInfo?.extra?.[CALL] as Exchange<Call>;
+        const { call } = exchange;
         try {
           const result = await tool.run(params.arguments ?? {}, call);
           return { content: [{ type: "text", text: JSON.stringify(result) }], structuredContent: result };
         } catch (thrown) {
+          const refused = options.httpRefusalOf(thrown, mcpReq.id, call);
+          if (refused !== undefined) exchange.refusal = refused;
           // As a result rather than an error, so that a model reads it and can do better (MCP, "Error Handling").
           const refusal = options.refusalOf(thrown, call);
           return {
@@ -68,11 +80,18 @@ export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<C
     { onerror: onError },
   );
   return {
-    answer: (request, body, call) =>
-      handler.fetch(request, {
+    async answer(request, body, call) {
+      const exchange: Exchange<Call> = { call };
+      const answer = await handler.fetch(request, {
         ...(body === undefined ? {} : { parsedBody: body }),
-        authInfo: { token: "", clientId: "", scopes: [], extra: { [CALL]: call } },
-      }),
+        authInfo: { token: "", clientId: "", scopes: [], extra: { [CALL]: exchange } },
+      });
+      return isToolCall(body) ? held(answer, () => exchange.refusal) : answer;
+    },
     close: () => handler.close(),
   };
+}
+
+function isToolCall(body: unknown): boolean {
+  return typeof body === "object" && body !== null && "method" in body && body.method === "tools/call";
 }
