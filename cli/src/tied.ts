@@ -6,7 +6,7 @@ const gone = parentGone();
 const [command = "", ...args] = process.argv.slice(2);
 const child = spawn(command, args, { stdio: ["ignore", "inherit", "inherit"] });
 const end = () => child.kill("SIGTERM");
-gone.then(end);
+void gone.then(end);
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, end);
 child.once("error", ({ message }) => {
   console.error(`depute: ${command} cannot be started: ${message}`);

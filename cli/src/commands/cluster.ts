@@ -65,12 +65,13 @@ export async function cluster(args: readonly string[]): Promise<void> {
   }
   onStopSignal(log, stop);
   for (const child of children) {
-    child.exited.then(async (how) => {
+    const ended = child.exited.then(async (how) => {
       if (child.stopping) return;
       log.fatal({ process: child.name, how }, "a process ended; stopping the others");
       process.exitCode = 1;
       await stop();
     });
+    ended.catch((err: unknown) => log.fatal({ err }, "stopping the other processes failed"));
   }
   console.log(welcome(`http://${settings.host}:${portOf(settings, "gateway")}`, settings));
   console.log(SERVICES.map((name) => `  ${name.padEnd(10)}${shown(settings, name)}`).join("\n"));

@@ -17,7 +17,7 @@ export async function serve(name: ModuleName, args: readonly string[]): Promise<
   });
   const { log, settings, stop } = platform;
   onStopSignal(log, stop);
-  gone.then(() => {
+  void gone.then(() => {
     log.warn("the process that started this one is gone; stopping");
     setTimeout(() => process.exit(1), settings.drainTimeout + END_MS).unref();
     stop().catch((err: unknown) => {

@@ -54,6 +54,7 @@ const PAGE_LIMIT = 200;
 export const EXECUTIONS = "/agenta/execution_requests";
 
 /** What each address does, by HTTP method: the same calls that a gRPC client could make. */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of methods, each with a few lines of its own
 export function agentaMethods(clients: Clients): Readonly<Record<string, Readonly<Record<string, Method>>>> {
   const { offers, executions, results } = clients;
 

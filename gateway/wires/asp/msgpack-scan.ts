@@ -27,6 +27,7 @@ const HEADS: ReadonlyMap<number, Head> = new Map<number, Head>([
  *
  * @param maxDepth levels of lists and maps
  */
+// biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one loop over the types of MessagePack, without a call for each value
 export function faultIn(bytes: Uint8Array, maxDepth: number): string | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const open: number[] = [1];

@@ -46,6 +46,7 @@ export function capRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
     ([path, byMethod]): HttpRoute => ({
       methods: Object.keys(byMethod),
       path,
+      // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: a table of routes, each with a few lines of its own
       async handle(request, response, parameters) {
         const call = wireCall(request, response, deps.publicUrl);
         const query = new URLSearchParams(request.url?.split("?").slice(1).join("?"));

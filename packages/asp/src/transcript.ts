@@ -116,6 +116,7 @@ export function verifyTranscript(transcript: Transcript, options: VerifyOptions)
 }
 
 /** The same in steps, one a message, for who has other things to do meanwhile. */
+// biome-ignore lint/complexity/noExcessiveCognitiveComplexity: the checks of a transcript in the order of the text
 export function* verifySteps(
   transcript: Transcript,
   { engine, keyOf, platform, strictIds }: VerifyOptions,

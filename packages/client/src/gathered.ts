@@ -47,10 +47,11 @@ export class Gathered<Item, Value> {
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const some of Map.groupBy(waiting, ({ group }) => group).values()) {
-      for (let i = 0; i < some.length; i += MAX_AT_ONCE) this.#sendSome(some.slice(i, i + MAX_AT_ONCE));
+      for (let i = 0; i < some.length; i += MAX_AT_ONCE) void this.#sendSome(some.slice(i, i + MAX_AT_ONCE));
     }
   }
 
+  /** Never rejects: each item gets the error. */
   async #sendSome(some: readonly Waiting<Item, Value>[]): Promise<void> {
     try {
       const outcomes = await this.#send(some.map(({ item }) => item));
@@ -62,7 +63,7 @@ export class Gathered<Item, Value> {
     } catch (error) {
       if (some.length > 1 && ConnectError.from(error).code !== Code.Unavailable) {
         // One of them may be to blame, and the others must not pay for it. What was taken already is only answered again.
-        for (const one of some) this.#sendSome([one]);
+        for (const one of some) void this.#sendSome([one]);
       } else for (const { reject } of some) reject(error);
     }
   }

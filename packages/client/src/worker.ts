@@ -80,7 +80,7 @@ class Stream {
   async leave(): Promise<void> {
     this.#leaving.abort();
     const ended = new AbortController();
-    this.#ended.then(() => ended.abort());
+    void this.#ended.then(() => ended.abort());
     const untilMs = Date.now() + LEAVE_MS;
     const { calls, agentId } = this.#options;
     try {

@@ -25,6 +25,7 @@ export const MAX_JSON_VALUES = 50_000;
  *
  * @returns a limit that is passed, else the first member that stands twice, else undefined
  */
+// biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one loop over all characters, without a call for each
 export function scanJson(text: string, limits: JsonLimits = {}): JsonFault | undefined {
   const { maxDepth = MAX_JSON_DEPTH, maxValues = MAX_JSON_VALUES } = limits;
   /** The names of each open object; undefined for an open array. */

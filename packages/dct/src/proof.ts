@@ -140,6 +140,7 @@ function rememberedThumbprint(engine: CryptoEngine, principal: string): string {
  * with invalid_proof and the member at fault otherwise, with internal_context for an expectation that makes no sense.
  * `ath`, `ard` and `epk` must be there exactly when they are expected: a proof for one kind of call is none for another.
  */
+// biome-ignore lint/complexity/noExcessiveCognitiveComplexity: the checks of a proof in the order of RFC 9449
 export function checkProof(
   engine: CryptoEngine,
   proof: unknown,

@@ -140,6 +140,7 @@ function assertNotRevoked(token: SignedJSONToken, ids: readonly string[], ctx: V
  * Step 3. Each block is verified under the key that stands in the block. The `signer` beside a signature is not
  * signed: whoever verifies under it lets anyone forge a root.
  */
+// biome-ignore lint/complexity/useMaxParams: the steps of a verification share what was read once
 function assertSigned(
   engine: CryptoEngine,
   token: SignedJSONToken,

@@ -82,6 +82,7 @@ interface Running {
  * one another share no secret, or an allowed host or origin is malformed; whatever a service's start or
  * listening throws, after what had been started was closed again
  */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: starts and ends all that a process has, in an order that is its contract
 export async function hostServices(options: HostOptions): Promise<Host> {
   const { modules, common, bus, log, clock = systemClock, timers = systemTimers } = options;
   if (modules.some(({ listen }) => listen)) assertBindable(common.host, common.auth);

@@ -15,6 +15,7 @@ const PART_OF_WORD = /t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?/y;
  * JSON.parse refuses the text, but does not always say where. This scan is for that case only; it takes one pass and
  * does not recurse.
  */
+// biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one loop over all characters, without a call for each
 export function findSyntaxError(text: string): number {
   const open: string[] = [];
   let at = skip(SPACE, text, 0);

@@ -54,6 +54,7 @@ export const tokens = defineService({
   name: "tokens",
   settings: tokensSettings,
   descriptors: [TokenService, RevocationService, SpendService, DelegationService, KeyService, SessionService],
+  // biome-ignore lint/complexity/noExcessiveLinesPerFunction: composes the parts of the service, in the order in which they start
   async start(deps, settings) {
     const { log, clock, timers, bus, dataDir } = deps;
     assertSettings(settings);

@@ -22,6 +22,7 @@ export interface CollectedNode {
  *
  * @throws DeputeError ATTESTATION_NOT_FOUND, LIMIT_EXCEEDED
  */
+// biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one bounded walk over the tree
 export async function collectTree(
   { store }: Verifier,
   rootId: string,

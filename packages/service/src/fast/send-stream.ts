@@ -54,7 +54,7 @@ export async function sendStream(
     replace(head.header, response.header);
     replace(head.trailer, response.trailer);
   } catch (thrown) {
-    protocol.refuse(headers, head, refusalOf(thrown));
+    await protocol.refuse(headers, head, refusalOf(thrown));
   }
   begin();
   return toNodeHeaders(head.trailer);

@@ -63,7 +63,7 @@ function take(stream: ServerHttp2Stream, open: Open, chunk: Buffer): void {
   open.limit ??= call.protocol.limitOf(chunks, open.length, options.maxRequestBytes);
   if (open.limit === undefined || open.length <= open.limit) return;
   stream.removeAllListeners("data").removeAllListeners("end").pause();
-  complete(stream, open, handOver(call, end, beforeRest(chunks, stream)));
+  void complete(stream, open, handOver(call, end, beforeRest(chunks, stream)));
 }
 
 function taken(stream: ServerHttp2Stream, open: Open): void {
@@ -71,11 +71,12 @@ function taken(stream: ServerHttp2Stream, open: Open): void {
   const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length);
   open.chunks = [];
   const message = read(open.call, open.call.protocol.messageOf(body, open.limit));
-  if (message === undefined) complete(stream, open, handOver(open.call, open.end, only(body)));
-  else if (open.call.method.spec.kind === "unary") complete(stream, open, answer(open, message));
-  else follow(stream, open, message);
+  if (message === undefined) void complete(stream, open, handOver(open.call, open.end, only(body)));
+  else if (open.call.method.spec.kind === "unary") void complete(stream, open, answer(open, message));
+  else void follow(stream, open, message);
 }
 
+/** Never rejects: a failure ends the stream. */
 async function follow(stream: ServerHttp2Stream, open: Open, message: Message): Promise<void> {
   const { call, end, options } = open;
   try {
@@ -90,6 +91,7 @@ async function follow(stream: ServerHttp2Stream, open: Open, message: Message): 
   }
 }
 
+/** Never rejects: a failure ends the stream. */
 async function complete(stream: ServerHttp2Stream, open: Open, answering: Promise<Answer>): Promise<void> {
   try {
     const answer = await answering;

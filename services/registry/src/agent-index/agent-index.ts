@@ -145,6 +145,7 @@ export class AgentIndex {
    *
    * @returns undefined where looking in the store is as good
    */
+  // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: the walk over the lists and its bounds are one loop
   findCapabilities(
     { keys, category, id }: IndexQuery,
     after: CapabilityPlace,

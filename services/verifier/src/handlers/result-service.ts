@@ -66,6 +66,7 @@ const VERDICTS: Record<ArtifactVerdict, Verdict> = {
 };
 
 /** ResultService (Agenta verification_result; NEKTE verify). */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of methods, each with a few lines of its own
 export function resultService(verifier: Verifier): ServiceImpl<typeof ResultService> {
   const { store, engine, clock, authority, log, checker } = verifier;
 

@@ -71,6 +71,7 @@ const MAX_LOOKED_AT = 2000;
 const POLL_MS = 5_000;
 
 /** ReviewService (DelegateOS 6.6; CAP's overseer; Agenta's approval before start). */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of methods, each with a few lines of its own
 export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewService> {
   const { store, clock, timers, bus, authority, reviews, stopping } = verifier;
   const sees = (identity: Identity, review: Review) =>
@@ -121,6 +122,7 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
       });
     },
 
+    // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one pass over the rows, which filters, page size and bytes end
     async listReviews(request: ListReviewsRequest, context: HandlerContext) {
       const identity = await authority.identify(context);
       const reader = request.reviewer || (identity.local ? undefined : identity.principal);

@@ -137,6 +137,7 @@ export function resourceOf({ agentId, capability }: Target): string {
  * @throws DeputeError AGENT_NOT_FOUND (the overseer), CALLER_NOT_ALLOWED (the delegator's manifest), INPUT_SCHEMA_VIOLATION, TOKEN_DENIED, INVALID_REQUEST (the contract's time has passed),
  * CHECK_TIMEOUT, DEPENDENCY_UNAVAILABLE
  */
+// biome-ignore lint/complexity/useMaxParams: what admission rests on is asked of several services
 export async function admit(
   dependencies: Dependencies,
   draft: TaskDraft,

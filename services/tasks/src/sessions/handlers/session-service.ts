@@ -56,6 +56,7 @@ export interface SessionsContext {
 const WATCH_BATCH = 32;
 
 /** What agents in sessions call. */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of methods, each with a few lines of its own
 export function sessionService(sessions: SessionsContext): ServiceImpl<typeof SessionService> {
   const { engine, agents, callers, rates, transcripts, tasks, clock } = sessions;
 
