@@ -90,6 +90,7 @@ export function lineageDocument(task: LineageTask): JsonObject {
 function messageDocument(message: LineageMessage): JsonObject {
   const { number, type, senderId, recipientId, origin, effect, errorCode, reason, excerpt, attachments } =
     message;
+  const { carriesHeldResult, heldTaskId } = message;
   return {
     number: Number(number),
     type,
@@ -102,6 +103,8 @@ function messageDocument(message: LineageMessage): JsonObject {
     ...(reason === "" ? {} : { reason }),
     ...(excerpt === "" ? {} : { excerpt }),
     attachments,
+    ...(carriesHeldResult ? { carries_held_result: true } : {}),
+    ...(heldTaskId === "" ? {} : { held_task_id: heldTaskId }),
   };
 }
 

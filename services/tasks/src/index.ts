@@ -124,6 +124,12 @@ const settings = defineSettings({
     help: "whether an overseer's plain message to the delegator approves a result, as in CAP's example",
     group: CAP,
   },
+  capRefuseHeldResults: {
+    type: "bool",
+    default: false,
+    help: "whether a plain message that carries a result which waits for its overseer is refused; it is marked otherwise",
+    group: CAP,
+  },
   capErrorActions: {
     type: "list",
     default: [],
@@ -232,6 +238,7 @@ export const tasks = defineService({
       users: settings.userPrincipals,
       orchestrators: settings.orchestratorPrincipals,
       plainApproval: settings.capPlainApproval,
+      refuseHeldResults: settings.capRefuseHeldResults,
       taskTimeoutMs: settings.capTaskTimeout,
       errorActions: settings.capErrorActions,
       retentionMs: settings.tasksRetention,

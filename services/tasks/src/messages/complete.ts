@@ -12,7 +12,7 @@ import type { CapContext } from "./context.ts";
 import { post } from "./post.ts";
 import type { StoredMessage } from "./rows.ts";
 import { type Words, wordsOf } from "./rules/message.ts";
-import type { TaskFacts } from "./rules/permit.ts";
+import type { Intent } from "./rules/permit.ts";
 import type { Sending } from "./send.ts";
 import { type CapTask, readCapTask, waitersFor } from "./task-rows.ts";
 import { held, holds } from "./worker.ts";
@@ -28,13 +28,16 @@ export async function complete(
   tx: WriteTx,
   cap: CapContext,
   { message, kind, sender }: Sending,
-  { taskId, overseerId, delegatorId, reviewsId }: TaskFacts,
+  {
+    task: { taskId, overseerId, delegatorId, reviewsId },
+    carries = "",
+  }: Extract<Intent, { does: "complete" }>,
 ): Promise<StoredMessage> {
   const { engine } = cap.tasks;
   await handIn(tx, cap, taskId, sender.id, wordsOf(kind));
   if (overseerId === "") {
     const to = await waitersFor(tx, { capTaskId: taskId, delegatorId, reviewsId });
-    return post(tx, engine, { message, effect: MessageEffect.COMPLETED, to });
+    return post(tx, engine, { message, effect: MessageEffect.COMPLETED, to, carries });
   }
   return post(tx, engine, {
     message,

@@ -1,7 +1,10 @@
-import { fromJson } from "@bufbuild/protobuf";
-import { ValueSchema } from "@bufbuild/protobuf/wkt";
+import { create, fromJson, toJson } from "@bufbuild/protobuf";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { type Attachment, AttachmentSchema } from "@depute/contracts/cap/v1/attachment_pb";
-import { encode } from "@depute/wire";
+import type { TaskOutput } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { isObject } from "@depute/core";
+import { decode, encode } from "@depute/wire";
+import type { Words } from "./rules/message.ts";
 
 /** Words and attachments as the engine keeps inputs and outputs. */
 export function contentValue(content: string, attachments: readonly Attachment[]) {
@@ -9,4 +12,29 @@ export function contentValue(content: string, attachments: readonly Attachment[]
     content,
     attachments: attachments.map((attachment) => encode(AttachmentSchema, attachment)),
   });
+}
+
+/** What a result says: in its author's own words, or as the data that a worker gave. */
+export function outputWords(output: TaskOutput | undefined): Words {
+  const said = saidIn(output?.full);
+  if (said !== undefined) return { text: said.content, attachments: said.attachments };
+  return { text: output?.minimal ?? "", attachments: [asObject(output?.full)] };
+}
+
+/** The words of a result that an inbox handed in; undefined for other data. */
+export function saidIn(full: Value | undefined): { content: string; attachments: Attachment[] } | undefined {
+  const document = full === undefined ? undefined : toJson(ValueSchema, full);
+  if (!isObject(document)) return undefined;
+  const { content, attachments, ...rest } = document;
+  if (typeof content !== "string" || !Array.isArray(attachments) || Object.keys(rest).length > 0)
+    return undefined;
+  const decoded = attachments.map((attachment) => decode(AttachmentSchema, attachment));
+  const messages = decoded.flatMap((one) => (one.ok ? [one.message] : []));
+  return messages.length === decoded.length ? { content, attachments: messages } : undefined;
+}
+
+/** Any data, as an attachment. */
+export function asObject(full: Value | undefined): Attachment {
+  const object = full ?? fromJson(ValueSchema, null);
+  return create(AttachmentSchema, { kind: { case: "pythonObject", value: { object } } });
 }

@@ -8,6 +8,8 @@ import type { Participants } from "./participants.ts";
 export interface CapSettings {
   /** Whether an overseer's plain message to the delegator approves. */
   readonly plainApproval: boolean;
+  /** Whether a plain message that carries a held result is refused; it is marked in the lineage otherwise. */
+  readonly refuseHeldResults: boolean;
   /** How long a task may take that nothing else bounds, milliseconds. */
   readonly taskTimeoutMs: number;
   /** What becomes of a task whose holder reports this code. */

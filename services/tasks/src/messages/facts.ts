@@ -3,10 +3,11 @@ import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { ReadTx } from "@depute/store";
 import { openChildren } from "../core/store/tree-rows.ts";
 import type { CapContext } from "./context.ts";
+import { carriedBy } from "./held.ts";
 import { isParty, readLineage } from "./rows.ts";
 import { kindOf } from "./rules/message.ts";
 import { isRole } from "./rules/participant.ts";
-import type { Facts } from "./rules/permit.ts";
+import { type Facts, isTalk } from "./rules/permit.ts";
 import { parentIdOf, rootIdOf } from "./rules/task-id.ts";
 import { factsOf, holdersFrom, type Known, readKnown } from "./task-rows.ts";
 
@@ -34,6 +35,8 @@ export async function readFacts(
     hasLineage: (await readLineage(tx, rootId)) !== undefined,
     isKnown: isRole(senderId) || (await isParty(tx, rootId, senderId)),
     plainApproval: settings.plainApproval,
+    carries: isTalk(kind) ? await carriedBy(tx, kind) : "",
+    refusesHeld: settings.refuseHeldResults,
   };
 }
 

@@ -54,12 +54,13 @@ export async function perform(
         message,
         effect: MessageEffect.SAID,
         fromOutside: intent.fromOutside === true,
+        carries: intent.carries ?? "",
       });
     case "delegate":
       if (delegation === undefined) throw new Error("a delegation was not prepared");
       return delegate(tx, cap, sending, intent, delegation);
     case "complete":
-      return complete(tx, cap, sending, intent.task);
+      return complete(tx, cap, sending, intent);
     case "report":
       return report(tx, cap, sending, intent, reassignment);
     case "inquire":

@@ -151,6 +151,7 @@ function taskPart({ cap, record: { task } }: Known, isSeen: boolean): Partial<Li
 function toLineage(stored: StoredMessage, { seesWords }: Sight): LineageMessage {
   const { number, type, senderId, recipientId, receiveMs, origin, effect, errorCode, reason, message } =
     stored;
+  const { carries, rootId } = stored;
   const words = message === undefined ? undefined : wordsOf(kindOf(message));
   const excerpt = words !== undefined && seesWords(stored) ? words.text : "";
   return create(LineageMessageSchema, {
@@ -165,5 +166,7 @@ function toLineage(stored: StoredMessage, { seesWords }: Sight): LineageMessage 
     reason,
     excerpt: Array.from(excerpt).slice(0, MAX_EXCERPT).join(""),
     attachments: words?.attachments.length ?? 0,
+    carriesHeldResult: carries !== "",
+    heldTaskId: rootIdOf(carries) === rootId ? carries : "",
   });
 }

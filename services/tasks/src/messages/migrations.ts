@@ -17,6 +17,15 @@ CREATE UNIQUE INDEX cap_tasks_by_task ON cap_tasks (task_id);
 CREATE INDEX cap_tasks_by_root ON cap_tasks (root_id, create_ms, cap_task_id);
 CREATE INDEX cap_tasks_by_review ON cap_tasks (reviews_id) WHERE reviews_id <> '';
 
+CREATE TABLE cap_held (
+  task_id TEXT PRIMARY KEY,
+  cap_task_id TEXT NOT NULL,
+  holder TEXT NOT NULL,
+  overseer TEXT NOT NULL
+);
+CREATE INDEX cap_held_by_holder ON cap_held (holder, task_id);
+CREATE INDEX cap_held_by_overseer ON cap_held (overseer, task_id);
+
 CREATE TABLE cap_lineages (
   root_id TEXT PRIMARY KEY,
   messages BIGINT NOT NULL,
@@ -39,6 +48,7 @@ CREATE TABLE cap_messages (
   effect BIGINT NOT NULL,
   error_code BIGINT NOT NULL,
   reason TEXT NOT NULL,
+  carries TEXT NOT NULL,
   claimed TEXT,
   message BLOB
 );

@@ -1,15 +1,11 @@
-import { create, fromJson, toJson } from "@bufbuild/protobuf";
-import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
-import { type Attachment, AttachmentSchema } from "@depute/contracts/cap/v1/attachment_pb";
+import { create } from "@bufbuild/protobuf";
 import { type CapMessage, CapMessageSchema, Verdict } from "@depute/contracts/cap/v1/message_pb";
 import { MessageEffect, MessageOrigin } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { type Task, type TaskOutput, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
-import { isObject } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import type { ReadTx, WriteTx } from "@depute/store";
-import { decode } from "@depute/wire";
 import type { TaskChange } from "../core/engine/engine.ts";
 import { advance } from "../core/rules/advance.ts";
 import type { TaskRecord } from "../core/rules/record.ts";
@@ -18,12 +14,14 @@ import { isTerminal, statusName } from "../core/rules/state-machine.ts";
 import { readHeldResult } from "../core/store/work-rows.ts";
 import type { Decision, OversightListener } from "../reviews/index.ts";
 import { settleReview } from "./complete.ts";
+import { asObject, saidIn } from "./content.ts";
 import type { CapContext } from "./context.ts";
+import { deleteHeld, insertHeld } from "./held-rows.ts";
 import { INBOX_TOPIC, post } from "./post.ts";
 import { deliver, hasToolResult } from "./rows.ts";
 import { identityOf, toolResultsOf } from "./rules/attachments.ts";
 import { failureIn } from "./rules/error-actions.ts";
-import { ORCHESTRATOR, PLATFORM } from "./rules/participant.ts";
+import { baseOf, ORCHESTRATOR, PLATFORM } from "./rules/participant.ts";
 import { type CapTask, findCapTask, reviewsOf, waitersFor } from "./task-rows.ts";
 import { holds } from "./worker.ts";
 
@@ -64,6 +62,7 @@ export class Notices implements OversightListener {
     const { task } = after;
     // Every CAP task has an external id: it is its dotted one.
     if (before === undefined || task.externalId === "") return;
+    await this.#noteHeld(tx, before.task.status, task);
     if (!events.some(({ payload }) => TOLD.has(payload.case))) return;
     const cap = await findCapTask(tx, task.id);
     if (cap === undefined) return;
@@ -75,6 +74,17 @@ export class Notices implements OversightListener {
       return this.#release(tx, cap, events, before.task.status === TaskStatus.IN_REVIEW);
     }
     if (isTerminal(task.status)) await this.#tellEnd(tx, cap, task);
+  }
+
+  /** Notes for how long a result waits for its overseer. */
+  async #noteHeld(tx: WriteTx, before: TaskStatus, { id, status, overseerId }: Task): Promise<void> {
+    const isHeld = status === TaskStatus.IN_REVIEW;
+    if (isHeld === (before === TaskStatus.IN_REVIEW)) return;
+    if (!isHeld) return deleteHeld(tx, id);
+    const cap = await findCapTask(tx, id);
+    if (cap === undefined) return;
+    const { capTaskId, agentId } = cap;
+    await insertHeld(tx, { taskId: id, capTaskId, holder: baseOf(agentId), overseer: baseOf(overseerId) });
   }
 
   /** Settles the reviews that were asked for by messages, and tells of a decision that came by another door. */
@@ -223,20 +233,4 @@ async function resultOf(
         }
       : { ...common, content: said.content, attachments: { values: said.attachments } };
   return create(CapMessageSchema, { kind: { case: "message", value } });
-}
-
-function saidIn(full: Value | undefined): { content: string; attachments: Attachment[] } | undefined {
-  const document = full === undefined ? undefined : toJson(ValueSchema, full);
-  if (!isObject(document)) return undefined;
-  const { content, attachments, ...rest } = document;
-  if (typeof content !== "string" || !Array.isArray(attachments) || Object.keys(rest).length > 0)
-    return undefined;
-  const decoded = attachments.map((attachment) => decode(AttachmentSchema, attachment));
-  const messages = decoded.flatMap((one) => (one.ok ? [one.message] : []));
-  return messages.length === decoded.length ? { content, attachments: messages } : undefined;
-}
-
-function asObject(full: Value | undefined): Attachment {
-  const object = full ?? fromJson(ValueSchema, null);
-  return create(AttachmentSchema, { kind: { case: "pythonObject", value: { object } } });
 }

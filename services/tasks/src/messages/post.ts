@@ -49,6 +49,8 @@ export interface Posting {
   readonly origin?: MessageOrigin;
   /** Whose inboxes get it; its recipient's when absent. */
   readonly to?: readonly string[];
+  /** The task whose held result it carries; none when absent. */
+  readonly carries?: string;
   /** Whether its sender has no part in the lineage: then neither sender nor recipient gets one by it. */
   readonly fromOutside?: boolean;
 }
@@ -79,6 +81,7 @@ export async function post(tx: WriteTx, engine: Engine, posting: Posting): Promi
     effect,
     errorCode: kind.case === "errorResponse" ? kind.value.errorCode : 0,
     reason: "",
+    carries: posting.carries ?? "",
     claimed: timestamp,
     message: stamped(posting.message, receiveMs),
   };
@@ -124,6 +127,7 @@ export async function noteRefusal(
     effect: MessageEffect.REFUSED,
     errorCode: refusal.errorCode,
     reason: refusal.reason,
+    carries: "",
     claimed: undefined,
     message: undefined,
   });

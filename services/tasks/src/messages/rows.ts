@@ -20,6 +20,8 @@ export interface StoredMessage {
   readonly errorCode: number;
   /** Why it was refused; empty for one that was not. */
   readonly reason: string;
+  /** The task whose held result it carries; empty for none. */
+  readonly carries: string;
   /** The timestamp that the sender gave. */
   readonly claimed: string | undefined;
   readonly message: CapMessage | undefined;
@@ -38,19 +40,20 @@ interface Row {
   effect: MessageEffect;
   error_code: number;
   reason: string;
+  carries: string;
   claimed: string | null;
   message: Uint8Array | null;
 }
 
 const COLUMNS =
   "cap_messages.message_id, root_id, number, cap_task_id, type, sender_id, recipient_id, receive_ms, origin, effect, " +
-  "error_code, reason, claimed, message";
+  "error_code, reason, carries, claimed, message";
 
 export async function insertMessage(tx: WriteTx, stored: StoredMessage): Promise<void> {
   await tx.run(
     `INSERT INTO cap_messages (message_id, root_id, number, cap_task_id, type, sender_id, recipient_id, receive_ms,
-       origin, effect, error_code, reason, claimed, message)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       origin, effect, error_code, reason, carries, claimed, message)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       stored.messageId,
       stored.rootId,
@@ -64,6 +67,7 @@ export async function insertMessage(tx: WriteTx, stored: StoredMessage): Promise
       stored.effect,
       stored.errorCode,
       stored.reason,
+      stored.carries,
       stored.claimed ?? null,
       stored.message === undefined ? null : toBinary(CapMessageSchema, stored.message),
     ],
@@ -343,6 +347,7 @@ function toMessage(row: Row): StoredMessage {
     effect: row.effect,
     errorCode: row.error_code,
     reason: row.reason,
+    carries: row.carries,
     claimed: row.claimed ?? undefined,
     message: row.message === null ? undefined : fromBinary(CapMessageSchema, row.message),
   };

@@ -70,6 +70,7 @@ function open({ runtime }: Bench) {
     users: [KEYS.user ?? ""],
     orchestrators: [KEYS.orchestrator ?? ""],
     plainApproval: false,
+    refuseHeldResults: false,
     taskTimeoutMs: DAY_MS,
     errorActions: [],
     retentionMs: DAY_MS,

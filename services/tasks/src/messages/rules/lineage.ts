@@ -50,13 +50,17 @@ function lineOf({
   errorCode,
   reason,
   excerpt,
+  carriesHeldResult,
+  heldTaskId,
 }: LineageMessage) {
   const time = receiveTime === undefined ? "" : `${formatTime(fromTimestamp(receiveTime))} `;
   const code = errorCode === 0 ? "" : ` ${errorCode}`;
   const by = ORIGINS[origin] ?? "";
+  const of = heldTaskId === "" ? "" : ` of ${heldTaskId}`;
+  const held = carriesHeldResult ? `, carries the held result${of}` : "";
   const why = reason === "" ? "" : `: ${oneLine(reason)}`;
   const words = excerpt === "" ? "" : ` "${oneLine(excerpt)}"`;
-  return `${time}${type} ${senderId} -> ${recipientId} [${effectName(effect)}${code}${by}]${why}${words}`;
+  return `${time}${type} ${senderId} -> ${recipientId} [${effectName(effect)}${code}${by}${held}]${why}${words}`;
 }
 
 /** What stands beside the effect of a message that its sender did not send there itself. */

@@ -41,6 +41,8 @@ const NOTHING: Facts = {
   hasLineage: true,
   isKnown: true,
   plainApproval: false,
+  carries: "",
+  refusesHeld: false,
 };
 const on = (task: TaskFacts, more: Partial<Facts> = {}): Partial<Facts> => ({ task, subject: task, ...more });
 const under = (parent: TaskFacts, ...above: string[]): Partial<Facts> => ({
@@ -216,6 +218,24 @@ test.each<[string, Kind, Partial<Facts>, string]>([
 });
 
 const UNSUCCESSFUL: TaskFacts = { ...T11, status: TaskStatus.FAILED };
+describe("a message that carries a held result", () => {
+  const carried: Partial<Facts> = { carries: "T1.1" };
+  const refused = "MESSAGE_NOT_ALLOWED held_result";
+
+  test.each<[string, Kind, Partial<Facts>, string, string]>([
+    ["that is talk", say("analyst-1 > pm-1 T1.1"), on(HELD), "say", refused],
+    ["from outside", say("x-1 > pm-1 T1"), on(T1, { isKnown: false }), "say", refused],
+    ["that is an error as talk", fail("analyst-1 > pm-1 T1.1"), on(HELD), "say", refused],
+    ["that is a result", say("pm-1 > orchestrator T1"), on(T1), "complete", refused],
+    ["that is held itself", say("analyst-1 > pm-1 T1.1", true), on(T11), "complete", "complete"],
+    ["that decides", judge("qa-1 > pm-1 T1.1"), on(HELD), "decide", "decide"],
+  ])("%s", (_name, kind, facts, marked, bySetting) => {
+    expect(outcome(kind, { ...facts, ...carried })).toBe(marked);
+    expect(outcome(kind, { ...facts, ...carried, refusesHeld: true })).toBe(bySetting);
+    expect(outcome(kind, { ...facts, refusesHeld: true })).toBe(marked);
+  });
+});
+
 const FAILED_REVIEW: TaskFacts = { ...REVIEW, status: TaskStatus.EXPIRED };
 const failed = (parent: TaskFacts, task = UNSUCCESSFUL): Partial<Facts> => ({
   task,

@@ -47,12 +47,22 @@ export interface Facts {
   readonly isKnown: boolean;
   /** Whether an overseer's plain message to the delegator approves. */
   readonly plainApproval: boolean;
+  /** The task whose held result a plain message carries past its overseer; empty for none. */
+  readonly carries: string;
+  /** Whether such a message is refused. */
+  readonly refusesHeld: boolean;
 }
 
 /** What a message is to do. */
 export type Intent =
   /** Also: answers the overseer of `answers`, whose result is reviewed. From outside, the sender has no part in the lineage. */
-  | { readonly does: "say"; readonly answers?: TaskFacts; readonly fromOutside?: true }
+  | {
+      readonly does: "say";
+      readonly answers?: TaskFacts;
+      readonly fromOutside?: true;
+      /** The task whose held result it carries. */
+      readonly carries?: string;
+    }
   /** Also: hands in the result of the parent, where the notice submits it. */
   | {
       readonly does: "delegate";
@@ -63,7 +73,7 @@ export type Intent =
       /** The unsuccessful task whose id the new one takes over; absent for a new id. */
       readonly again?: TaskFacts;
     }
-  | { readonly does: "complete"; readonly task: TaskFacts }
+  | { readonly does: "complete"; readonly task: TaskFacts; readonly carries?: string }
   | { readonly does: "report"; readonly task: TaskFacts; readonly error: ErrorResponse }
   | { readonly does: "inquire"; readonly reviewed: TaskFacts }
   | {
@@ -80,6 +90,19 @@ export type Intent =
  * INVALID_REQUEST
  */
 export function permit(message: CapMessage, facts: Facts): Intent {
+  const intent = intentOf(message, facts);
+  const { carries, refusesHeld } = facts;
+  const isPlain = intent.does === "say" || (intent.does === "complete" && intent.task.overseerId === "");
+  if (carries === "" || !isPlain) return intent;
+  if (!refusesHeld) return { ...intent, carries };
+  throw new DeputeError(
+    ErrorReason.MESSAGE_NOT_ALLOWED,
+    "the message carries a result that waits for its overseer; send it to the overseer, or wait for the decision",
+    { metadata: { rule: "held_result", task: carries } },
+  );
+}
+
+function intentOf(message: CapMessage, facts: Facts): Intent {
   const kind = kindOf(message);
   const { taskId, senderId, recipientId } = kind.value;
   if (senderId === recipientId) throw notAllowed("self", "nobody writes to itself");
@@ -117,7 +140,7 @@ export function permit(message: CapMessage, facts: Facts): Intent {
 }
 
 /** Whether a message of this kind may be plain talk, which any participant may send to any other. (CAP "Messaging") */
-function isTalk(kind: Kind): kind is Extract<Kind, { case: "message" | "errorResponse" }> {
+export function isTalk(kind: Kind): kind is Extract<Kind, { case: "message" | "errorResponse" }> {
   return kind.case === "message" || kind.case === "errorResponse";
 }
 
