@@ -1,3 +1,5 @@
+import type { ReflectMessage } from "@bufbuild/protobuf/reflect";
+import type { Duration } from "@bufbuild/protobuf/wkt";
 import { regexOf } from "./contract-patterns.ts";
 
 /** Whether a value is certain to keep a rule. */
@@ -53,6 +55,46 @@ export const NUMBER_RULES: Readonly<Record<string, Maker>> = {
   lte: byAmount((value, limit) => value <= limit),
   finite: (on) => (on === true ? Number.isFinite : undefined),
 };
+
+/** Of durations that are zero or more; a negative one is left to protovalidate. */
+export const DURATION_RULES: Readonly<Record<string, Maker>> = {
+  gt: byNanos((value, limit) => value > limit),
+  gte: byNanos((value, limit) => value >= limit),
+  lt: byNanos((value, limit) => value < limit),
+  lte: byNanos((value, limit) => value <= limit),
+};
+
+/** As {@link isRange}, of durations. */
+export function isDurationRange({ greaterThan, lessThan }: DurationRange): boolean {
+  const [lower, upper] = [greaterThan?.value, lessThan?.value];
+  return lower === undefined || upper === undefined || nanosOf(lower) < nanosOf(upper);
+}
+
+interface DurationRange {
+  readonly greaterThan?: { readonly value?: Nanos | undefined };
+  readonly lessThan?: { readonly value?: Nanos | undefined };
+}
+
+type Nanos = Pick<Duration, "seconds" | "nanos">;
+
+const A_SECOND = 1_000_000_000n;
+/** Seconds of the longest google.protobuf.Duration. */
+const MAX_SECONDS = 315_576_000_000n;
+
+function nanosOf({ seconds, nanos }: Nanos): bigint {
+  return seconds * A_SECOND + BigInt(nanos);
+}
+
+function byNanos(holds: (value: bigint, limit: bigint) => boolean): Maker {
+  return (argument) => {
+    const limit = nanosOf((argument as ReflectMessage).message as Duration);
+    return (value) => {
+      const { seconds, nanos } = value as Duration;
+      const isUsual = seconds >= 0n && seconds < MAX_SECONDS && nanos >= 0 && nanos < 1_000_000_000;
+      return isUsual && holds(nanosOf({ seconds, nanos }), limit);
+    };
+  };
+}
 
 /** The limits among the rules of a number. */
 export interface Range {

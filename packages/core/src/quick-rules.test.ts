@@ -1,5 +1,6 @@
 import { clearField, create, type Message, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Path } from "@bufbuild/protobuf/reflect";
+import { WaitTaskRequestSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { VerifyTokenRequestSchema } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { HolderProofSchema } from "@depute/contracts/depute/tokens/v1/verification_pb";
 import fc from "fast-check";
@@ -31,6 +32,42 @@ describe("what is sure to keep the rules keeps them", () => {
 });
 
 type Asked = Exclude<MessageInitShape<typeof VerifyTokenRequestSchema>, { $typeName: string }>;
+
+describe("the length of a wait", () => {
+  const waits = (timeout: { seconds: bigint; nanos: number }) =>
+    isSureToKeepRules(WaitTaskRequestSchema, create(WaitTaskRequestSchema, { taskId: "t", timeout }));
+
+  test.each<[string, bigint, number, boolean]>([
+    ["none", 0n, 0, true],
+    ["as long as may be", 60n, 0, true],
+    ["a nanosecond more", 60n, 1, false],
+    ["below zero", -1n, 0, false],
+    ["a nanosecond below zero", 0n, -1, false],
+    ["nanoseconds that are a second", 1n, 1_000_000_000, false],
+    ["more than a duration holds", 315_576_000_001n, 0, false],
+  ])("%s", (_, seconds, nanos, isSure) => {
+    expect(waits({ seconds, nanos })).toBe(isSure);
+  });
+
+  test.each(fieldsWithDurations().map((field) => [field.parent.typeName, field] as const))(
+    "is looked at in %s",
+    (_, field) => {
+      const message = create(field.parent, { [field.localName]: { seconds: 30n } } as never);
+      const without = create(field.parent);
+      // What else the message has to hold may be missing, which is no business of the duration's.
+      if (isSureToKeepRules(field.parent, without))
+        expect(isSureToKeepRules(field.parent, message)).toBe(true);
+    },
+  );
+});
+
+function fieldsWithDurations() {
+  return own.flatMap(({ fields }) =>
+    fields.filter(
+      (field) => field.fieldKind === "message" && field.message.typeName === "google.protobuf.Duration",
+    ),
+  );
+}
 
 describe("a verification that is asked for", () => {
   const asked = (change: Asked = {}) => {

@@ -23,6 +23,8 @@ import {
   BYTES_RULES,
   both,
   type Check,
+  DURATION_RULES,
+  isDurationRange,
   isRange,
   LIST_RULES,
   type Maker,
@@ -139,8 +141,13 @@ function planValue(field: DescField, rules: FieldRules): Check | undefined {
 }
 
 function planWithin(desc: DescMessage, rules: FieldRules | undefined): Check | undefined {
-  return rules?.type.case === undefined ? plan(desc) : never;
+  if (rules?.type.case === undefined) return plan(desc);
+  if (rules.type.case !== "duration" || desc.typeName !== DURATION) return never;
+  const { value } = rules.type;
+  return isDurationRange(value) ? planRules(value, DURATION_RULES) : never;
 }
+
+const DURATION = "google.protobuf.Duration";
 
 function ofValues(check: Check | undefined): Check | undefined {
   return check && ((map) => Object.values(map as object).every(check));
