@@ -104,7 +104,7 @@ export function playerAt(url: string, id: string) {
     id,
     ask,
     register: async (manifest: JsonObject, as = String(manifest.id)) => {
-      const answer = await ask("PUT", `/cap/agents/${as}?principal=${keyOf(String(manifest.id))}`, manifest);
+      const answer = await ask("PUT", `/cap/agents/${as}`, manifest);
       if (answer.status !== 201) throw new Error(JSON.stringify(answer.body));
       return answer;
     },

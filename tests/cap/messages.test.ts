@@ -5,7 +5,7 @@ import { type CapMessage, CapMessageSchema } from "@depute/contracts/cap/v1/mess
 import { MessageEffect, MessageService } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { refusal } from "@depute/service/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Cast, example, secretOf, startCast } from "./cast.ts";
+import { type Cast, example, keyOf, secretOf, startCast } from "./cast.ts";
 
 let cast: Cast;
 beforeAll(async () => {
@@ -218,6 +218,20 @@ test("manifests go in and come out as the text has them", async () => {
     "qa-1",
     "stranger-1",
   ]);
+});
+
+test("a PUT with a key needs no `principal`: the agent is that key's", async () => {
+  const pm = cast.as("pm-1");
+  const put = (by: string, id: string, body = example("manifest-pm-1")) =>
+    cast.as(by).ask("PUT", `/cap/agents/${id}`, body);
+  expect(await put("pm-1", "pm-1:b")).toMatchObject({ status: 201 });
+  for (const id of ["pm-1", "pm-1:b"]) {
+    const { body } = await pm.ask("POST", "/depute.registry.v1.AgentService/GetAgent", { id });
+    expect(body.agent).toMatchObject({ id, principal: keyOf("pm-1") });
+  }
+  // Repeating it changes nothing, and another key does not get the agent by it.
+  expect(await put("pm-1", "pm-1")).toMatchObject({ status: 201 });
+  expect(await put("qa-1", "pm-1")).toMatchObject({ status: 403 });
 });
 
 test.each<[string, object]>([

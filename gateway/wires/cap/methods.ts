@@ -139,8 +139,8 @@ export class CapMethods {
   }
 
   /**
-   * Registers an agent by its manifest. What else is registered of it stays; its key is the caller's, or the `principal`
-   * of the address.
+   * Registers an agent by its manifest. What else is registered of it stays. A new agent is the caller's own, by the rule of
+   * RegisterAgent; `principal` in the address names another key.
    */
   async register({ parameters: { id }, query, body, call, key }: Asked): Promise<Answer> {
     const manifest = this.#readManifest(await body());
@@ -166,7 +166,7 @@ export class CapMethods {
   ): Promise<Agent> {
     const known = await this.#known(id, call);
     const isInstance = id !== manifest.id;
-    const record = known ?? create(AgentSchema, { id, principal: call.viewer ?? "" });
+    const record = known ?? create(AgentSchema, { id });
     return create(AgentSchema, {
       ...record,
       ...(principal === undefined ? {} : { principal }),

@@ -222,7 +222,7 @@ function delegation(notice: DelegationNotice, { task, parent, holdersAbove }: Fa
   if (!isHolder && (task === undefined || senderId !== ORCHESTRATOR)) {
     throw notAllowed("holder", `only the holder of ${parentId} delegates parts of it`);
   }
-  if (task !== undefined && !hasFailed(task.status)) throw taken(taskId);
+  if (task !== undefined && !hasFailed(task.status)) throw taken(task);
   const again = task === undefined ? {} : { again: task };
   if (parent === undefined) return { does: "delegate", notice, submits: false, reviewsId: "", ...again };
   const isReview = task?.reviewsId === parentId && isHeld(parent);
@@ -292,10 +292,9 @@ function notOrchestrator(): DeputeError {
   return notAllowed("root", "only the orchestrator delegates a task that has no parent");
 }
 
-function taken(taskId: string): DeputeError {
-  return new DeputeError(ErrorReason.TASK_ID_TAKEN, "there is a task with this id", {
-    metadata: { external_id: taskId },
-  });
+function taken({ taskId, status }: TaskFacts): DeputeError {
+  const why = `the task ${taskId} exists and is ${statusName(status)}; delegate under another id`;
+  return new DeputeError(ErrorReason.TASK_ID_TAKEN, why, { metadata: { external_id: taskId } });
 }
 
 /** The refusal of a notice that repeats the one of a task which has failed since. */
