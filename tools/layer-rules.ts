@@ -113,7 +113,7 @@ function pureRules(): IForbiddenRuleType[] {
   ];
 }
 
-function moduleRules({ folder, core, port, modules }: Modules): IForbiddenRuleType[] {
+function moduleRules({ folder, core, port, words, modules }: Modules): IForbiddenRuleType[] {
   const names = modules.join("|");
   return [
     {
@@ -127,8 +127,15 @@ function moduleRules({ folder, core, port, modules }: Modules): IForbiddenRuleTy
       name: "modules-by-the-port",
       comment: `a module imports ${folder}/${port}, and nothing else outside its own folder`,
       severity: "error",
-      from: { path: `^${folder}/(${names})/`, pathNot: TESTS },
+      from: { path: `^${folder}/(${names})/`, pathNot: `${TESTS}|/rules/` },
       to: { path: `^${folder}/`, pathNot: `^${folder}/($1/|${port}$)` },
+    },
+    {
+      name: "rules-by-the-words",
+      comment: `the rules of a module import ${folder}/${words}, and nothing else outside their own folder`,
+      severity: "error",
+      from: { path: `^${folder}/(${names})/rules/`, pathNot: TESTS },
+      to: { path: `^${folder}/`, pathNot: `^${folder}/($1/rules/|${words}$)` },
     },
   ];
 }

@@ -34,12 +34,14 @@ export const NOT_IN_RULES = {
   folders: ["handlers", "store"],
 } as const;
 
-/** A core and the modules beside it: a module imports the core's port and no other module. */
+/** A core and the modules beside it: a module imports the core's port, its rules the words, and none another module. */
 export interface Modules {
   readonly folder: string;
   readonly core: string;
-  /** The only file of the core that modules import. */
+  /** The file of the core that modules import. */
   readonly port: string;
+  /** The file of the core that the rules of modules import: what of the port needs no I/O. */
+  readonly words: string;
   readonly modules: readonly string[];
 }
 
@@ -48,6 +50,7 @@ export const MODULES: readonly Modules[] = [
     folder: "services/tasks/src",
     core: "core",
     port: "core/index.ts",
+    words: "core/rules/index.ts",
     modules: ["executions", "messages", "push", "reviews", "sessions"],
   },
 ];

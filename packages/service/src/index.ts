@@ -42,6 +42,7 @@ export { assertValid, planRules } from "./interceptors/validate.ts";
 export { LENIENT as JSON_OPTIONS, refusesUnknownFields } from "./json-options.ts";
 export { type KeyFile, openKeyFile, openSeedFile } from "./key-file.ts";
 export { createLogger, LOG_LEVELS, type Logger } from "./log.ts";
+export { messageDigest } from "./message-digest.ts";
 export { createMetrics, Registry } from "./metrics.ts";
 export {
   defineService,
@@ -63,6 +64,7 @@ export {
 } from "./outbound/outbound.ts";
 export { Outbox, type OutboxOptions } from "./outbox.ts";
 export { reflectionService, registerReflection } from "./reflection.ts";
+export { RegularPurge, type RegularPurgeOptions } from "./regular-purge.ts";
 export { REQUEST_ID_HEADER, requestIdFrom, requestIdOf } from "./request-id.ts";
 export { createRpcHandler, type RpcHandler } from "./rpc-handler.ts";
 export { type Server, type ServerOptions, startServer } from "./server.ts";
@@ -86,3 +88,5 @@ export { pause, StreamFollower, type StreamFollowerOptions } from "./stream-foll
 export { startTelemetry, startTracing, type Telemetry } from "./telemetry.ts";
 export { createServiceTransport, type ServiceTransport, type ServiceTransportOptions } from "./transport.ts";
 export { refuseUpgrade, type UpgradeRoute } from "./upgrades.ts";
+export { type WaitOptions, waitFor } from "./wait-for.ts";
+export { WakeUps } from "./wake-ups.ts";

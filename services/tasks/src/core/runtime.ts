@@ -1,87 +1,77 @@
-import { BoundsOperators, type ServiceDeps } from "@depute/service";
-import { type Migrations, openStore } from "@depute/store";
-import { openOversight } from "../reviews/index.ts";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { ArtifactService } from "@depute/contracts/depute/tasks/v1/artifact_service_pb";
+import { ContextService } from "@depute/contracts/depute/tasks/v1/context_service_pb";
+import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { BoundsOperators, type ServiceDeps, WakeUps } from "@depute/service";
+import { openStore } from "@depute/store";
 import { ContextKeeper } from "./contexts/context-keeper.ts";
 import { ContextMemory } from "./contexts/context-memory.ts";
 import { connectDependencies } from "./dependencies.ts";
 import { delegationEnds } from "./engine/delegation-ends.ts";
-import { Engine, type TaskObserver } from "./engine/engine.ts";
+import { Engine } from "./engine/engine.ts";
 import { Purger } from "./engine/purger.ts";
 import { RevocationFollower } from "./engine/revocations.ts";
 import { SharedReads } from "./engine/shared-reads.ts";
 import { Timekeeper } from "./engine/timekeeper.ts";
-import { ASSIGNMENT_TOPIC, TASK_TOPIC, WakeUps } from "./engine/wake-ups.ts";
+import { ASSIGNMENT_TOPIC, TASK_TOPIC } from "./engine/topics.ts";
+import { artifactService } from "./handlers/artifact-service.ts";
 import type { TasksContext } from "./handlers/context.ts";
+import { contextService } from "./handlers/context-service.ts";
+import { taskService } from "./handlers/task-service.ts";
+import { workerService } from "./handlers/worker-service.ts";
+import type { TasksModule } from "./module.ts";
+import type { TaskEngine } from "./port.ts";
 import { Dispatcher } from "./queue/dispatcher.ts";
-import type { TreeLimits } from "./rules/tree.ts";
+import { ReviewsSlot } from "./reviews-slot.ts";
+import type { CoreSettings } from "./settings.ts";
+import { CORE_MIGRATIONS } from "./store/migrations.ts";
+import { taskEngine } from "./task-engine.ts";
 
-/** The task engine at work: its store is open, its limits are enforced, revocations are followed. */
-export interface Runtime {
+/** The services of the core, for reflection and health. */
+export const CORE_SERVICES = [TaskService, WorkerService, ContextService, ArtifactService] as const;
+
+/** The task engine with its store open. */
+export interface Core {
+  /** What modules get. */
+  readonly engine: TaskEngine;
+  readonly routes: (router: ConnectRouter) => void;
+  /** Enforces time limits, follows revocations and purges from now on, once every module is open. */
+  start(): Promise<void>;
+  /** Ends background work and closes the store. Every module is closed by then. */
+  close(): Promise<void>;
+  /** For tests. */
   readonly context: TasksContext;
   readonly timekeeper: Timekeeper;
   readonly purger: Purger;
   readonly contextKeeper: ContextKeeper;
-  /** Ends background work and closes the store. */
-  close(): Promise<void>;
 }
 
 /** Each costs about a kilobyte beside its data. */
 const MAX_CONTEXTS_IN_MEMORY = 10_000;
 
-/** What the engine is set to. */
-export interface RuntimeSettings {
-  /** Milliseconds between looks of a stream that nothing wakes. */
-  readonly pollMs: number;
-  /** Milliseconds of silence after which a stream says that it is alive; 0 for never. */
-  readonly streamHeartbeatMs: number;
-  readonly treeLimits: TreeLimits;
-  /** Bytes of contexts that may not be persisted, held in memory at most. */
-  readonly contextMemoryBytes: number;
-  /** How long a task is kept whole after its end, milliseconds. */
-  readonly retentionMs: number;
-  /** How long it is known after that that it was there, milliseconds. */
-  readonly tombstoneMs: number;
-  /** How long an overseer has for a result, milliseconds. */
-  readonly reviewTimeoutMs: number;
-  /** Principals that may decide as well when half of that is over. */
-  readonly reviewEscalation: readonly string[];
-  /** Principals that may widen agents' limits. */
-  readonly boundsOperators: readonly string[];
-}
-
-/** What the modules beside the engine have in its store, and hear of it. */
-export interface Parts {
-  /** The tables of the store, the engine's among them. */
-  readonly tables: Migrations;
-  /** Fingerprints of the keys that those tables depend on. */
-  readonly keys: Readonly<Record<string, string>>;
-  /** Told of every change of a task in its transaction, from the first on. */
-  readonly observers?: readonly TaskObserver[];
-}
-
-/** Opens the engine on the files of `dataDir`. */
-export async function openRuntime(
+/**
+ * Opens the engine and its store, with the tables of the modules in it. Nothing happens to a task before `start`.
+ *
+ * @param modules what has tables in the store; they are opened later, with the engine that this gives
+ */
+export async function openCore(
   deps: ServiceDeps,
-  {
-    pollMs,
-    streamHeartbeatMs,
-    treeLimits,
-    boundsOperators,
-    contextMemoryBytes,
-    retentionMs,
-    tombstoneMs,
-    ...reviewing
-  }: RuntimeSettings,
-  { tables, keys, observers = [] }: Parts,
-): Promise<Runtime> {
+  settings: CoreSettings,
+  modules: readonly Pick<TasksModule, "name" | "migrations" | "keys">[],
+): Promise<Core> {
   const { log, clock, timers, bus, authority, stopping } = deps;
+  const { tasksPollInterval: pollMs, tasksTombstoneRetention: tombstoneMs } = settings;
+  const keys = Object.assign({}, ...modules.map((module) => module.keys?.(deps) ?? {}));
   const store = await openStore({
     ...deps.storeAt("tasks", keys),
-    migrations: tables,
+    migrations: {
+      core: CORE_MIGRATIONS,
+      ...Object.fromEntries(modules.map(({ name, migrations }) => [name, migrations])),
+    },
     onError: (err, what) => log.error({ err }, what),
   });
   const engine = new Engine({ store, bus, clock, timers, random: Math.random });
-  for (const observer of observers) engine.observe(observer);
   const dependencies = connectDependencies(deps);
   const taskWakeUps = new WakeUps(bus, TASK_TOPIC);
   const assignmentWakeUps = new WakeUps(bus, ASSIGNMENT_TOPIC);
@@ -90,7 +80,7 @@ export async function openRuntime(
   const contextMemory = new ContextMemory({
     clock,
     timers,
-    maxBytes: contextMemoryBytes,
+    maxBytes: settings.tasksContextMemory,
     maxContexts: MAX_CONTEXTS_IN_MEMORY,
   });
   const dispatcher = new Dispatcher({
@@ -106,58 +96,58 @@ export async function openRuntime(
     clock,
     maxAgeMs: pollMs / 2,
   });
+  const retentionMs = settings.tasksRetention;
   const purger = new Purger({ store, clock, timers, log, retentionMs, tombstoneMs });
   const contextKeeper = new ContextKeeper({ engine, memory: contextMemory, timers, log, tombstoneMs });
-  const running = openOversight(deps, {
-    engine,
-    reviews: dependencies.reviews,
-    timeoutMs: reviewing.reviewTimeoutMs,
-    escalation: reviewing.reviewEscalation,
-  });
-  const { oversight } = running;
-  engine.observe((tx, change) => oversight.observe(tx, change));
   const ends = delegationEnds({ store, delegations: dependencies.delegations, timers, log });
   engine.onDelegationEnd(() => ends.wake());
-  await contextKeeper.noteLost();
-  ends.start();
-  running.start();
-  purger.start();
-  contextKeeper.start();
-  timekeeper.start();
-  follower.start();
-  return {
-    context: {
-      engine,
-      authority,
-      dependencies,
-      clock,
-      timers,
-      log,
-      taskWakeUps,
-      assignmentWakeUps,
-      dispatcher,
-      pollMs,
-      streamHeartbeatMs,
-      treeLimits,
-      boundsOperators: new BoundsOperators(boundsOperators, deps.auth),
-      contextMemory,
-      oversight,
-      reads,
-      judges: [],
-      stopping,
+  const context: TasksContext = {
+    engine,
+    authority,
+    dependencies,
+    clock,
+    timers,
+    log,
+    taskWakeUps,
+    assignmentWakeUps,
+    dispatcher,
+    pollMs,
+    streamHeartbeatMs: settings.tasksStreamHeartbeat,
+    treeLimits: {
+      maxDepth: settings.tasksMaxDepth,
+      maxChildren: settings.tasksMaxChildren,
+      maxOpen: settings.tasksMaxOpenInTree,
     },
+    boundsOperators: new BoundsOperators(settings.boundsOperators, deps.auth),
+    contextMemory,
+    reviews: new ReviewsSlot(),
+    reads,
+    resultChecks: [],
+    stopping,
+  };
+  return {
+    engine: taskEngine(context, purger),
+    context,
     timekeeper,
     purger,
     contextKeeper,
+    routes(router) {
+      router.service(TaskService, taskService(context));
+      router.service(WorkerService, workerService(context));
+      router.service(ContextService, contextService(context));
+      router.service(ArtifactService, artifactService(context));
+    },
+    async start() {
+      await contextKeeper.noteLost();
+      ends.start();
+      purger.start();
+      contextKeeper.start();
+      timekeeper.start();
+      follower.start();
+    },
     async close() {
-      await Promise.all([
-        timekeeper.close(),
-        follower.close(),
-        purger.close(),
-        contextKeeper.close(),
-        ends.close(),
-        running.close(),
-      ]);
+      const working = [timekeeper, follower, purger, contextKeeper, ends];
+      await Promise.all(working.map((each) => each.close()));
       dispatcher.close();
       engine.close();
       contextMemory.close();

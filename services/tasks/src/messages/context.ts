@@ -1,7 +1,10 @@
-import type { CapAction } from "@depute/core";
+import type { Client } from "@connectrpc/connect";
+import type { Bus } from "@depute/bus";
+import type { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
+import type { CapAction, Clock, Timers } from "@depute/core";
+import type { WakeUps } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import type { WakeUps } from "../core/engine/wake-ups.ts";
-import type { TasksContext } from "../core/handlers/context.ts";
+import type { TaskEngine } from "../core/index.ts";
 import type { Participants } from "./participants.ts";
 
 /** What CAP is set to. */
@@ -18,7 +21,15 @@ export interface CapSettings {
 
 /** What CAP's handlers work with. */
 export interface CapContext {
-  readonly tasks: TasksContext;
+  readonly engine: TaskEngine;
+  readonly policy: Client<typeof PolicyService>;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly bus: Bus;
+  /** Milliseconds between looks of a stream that nothing wakes. */
+  readonly pollMs: number;
+  /** Aborts when the process drains. */
+  readonly stopping: AbortSignal;
   readonly participants: Participants;
   readonly settings: CapSettings;
   readonly inboxWakeUps: WakeUps;

@@ -4,9 +4,7 @@ import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_servi
 import { newId } from "@depute/core";
 import { LOCAL_PRINCIPAL, ownOptions } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import type { Engine } from "../core/engine/engine.ts";
-import { taskNotFound } from "../core/rules/visibility.ts";
-import type { Decision } from "../reviews/index.ts";
+import { type Decision, taskNotFound } from "../core/index.ts";
 import type { CapContext } from "./context.ts";
 import { post } from "./post.ts";
 import type { StoredMessage } from "./rows.ts";
@@ -36,32 +34,32 @@ function decisionOf({ verdict, comment }: Deciding): Decision {
 
 /** Has the queue of reviews decide first, and then the message sent: by any other door it would be the same decision. */
 export async function decideFirst<T>(
-  { tasks }: CapContext,
+  cap: CapContext,
   { sender, identity, context }: Sending,
   intent: Deciding,
   send: () => Promise<T>,
 ): Promise<T> {
-  const { oversight, clock } = tasks;
-  const { taskId, overseer } = await reviewedTask(tasks.engine, intent.reviewed);
+  const { taskId, overseer } = await reviewedTask(cap, intent.reviewed);
   // The overseer was found to be the caller's by its id; its key may have been replaced since the task was created.
   const reviewer = sender.id === ORCHESTRATOR && !identity.local ? sender.principal : overseer;
-  return oversight.decide(taskId, decisionOf(intent), reviewer, ownOptions(context, clock), send);
+  const options = ownOptions(context, cap.clock);
+  return cap.engine.reviews.decide(taskId, decisionOf(intent), reviewer, options, send);
 }
 
 /** Puts a question to the queue of reviews first, and then the message sent. */
 export async function inquireFirst<T>(
-  { tasks }: CapContext,
+  cap: CapContext,
   { kind, context }: Sending,
   { reviewed }: Extract<Intent, { does: "inquire" }>,
   send: (inquiry: number) => Promise<T>,
 ): Promise<T> {
-  const { taskId, overseer } = await reviewedTask(tasks.engine, reviewed);
+  const { taskId, overseer } = await reviewedTask(cap, reviewed);
   const question = { requestId: newId(), text: wordsOf(kind).text, reviewer: overseer };
-  return tasks.oversight.inquire(taskId, question, ownOptions(context, tasks.clock), send);
+  return cap.engine.reviews.inquire(taskId, question, ownOptions(context, cap.clock), send);
 }
 
-async function reviewedTask({ store }: Engine, { taskId: capTaskId }: TaskFacts) {
-  const reviewed = await store.read((tx) => readKnown(tx, capTaskId));
+async function reviewedTask({ engine }: CapContext, { taskId: capTaskId }: TaskFacts) {
+  const reviewed = await engine.store.read((tx) => readKnown(tx, engine, capTaskId));
   if (reviewed === undefined) throw taskNotFound(capTaskId);
   return { taskId: reviewed.cap.taskId, overseer: reviewed.record.overseerPrincipal || LOCAL_PRINCIPAL };
 }
@@ -69,24 +67,24 @@ async function reviewedTask({ store }: Engine, { taskId: capTaskId }: TaskFacts)
 /** Keeps the number of a question, so that it is not put to the author again. */
 export async function noteInquiry(
   tx: WriteTx,
-  { tasks: { oversight } }: CapContext,
+  { engine }: CapContext,
   { taskId: capTaskId }: TaskFacts,
   number: number,
 ): Promise<void> {
-  const reviewed = await readKnown(tx, capTaskId);
-  if (reviewed !== undefined) await oversight.noteInquiry(tx, reviewed.cap.taskId, number);
+  const reviewed = await readKnown(tx, engine, capTaskId);
+  if (reviewed !== undefined) await engine.reviews.noteInquiry(tx, reviewed.cap.taskId, number);
 }
 
 /** What the author says to its overseer while its result is reviewed answers what was asked. */
 export async function noteAnswer(
   tx: WriteTx,
-  { tasks: { oversight } }: CapContext,
+  { engine }: CapContext,
   { kind, sender }: Sending,
   { taskId: capTaskId }: TaskFacts,
 ): Promise<void> {
-  const reviewed = await readKnown(tx, capTaskId);
+  const reviewed = await readKnown(tx, engine, capTaskId);
   if (reviewed === undefined) return;
-  await oversight.noteAnswer(
+  await engine.reviews.noteAnswer(
     tx,
     reviewed.cap.taskId,
     wordsOf(kind).text,
@@ -104,19 +102,17 @@ export async function decide(
   { message, kind }: Sending,
   intent: Deciding,
 ): Promise<StoredMessage> {
-  const { engine, oversight } = cap.tasks;
+  const { engine } = cap;
   const { taskId: capTaskId, agentId } = intent.reviewed;
-  const reviewed = await readKnown(tx, capTaskId);
+  const reviewed = await readKnown(tx, engine, capTaskId);
   if (reviewed === undefined) throw taskNotFound(capTaskId);
   const isPlain = kind.case === "message";
-  const stored = await post(tx, engine, {
+  const stored = await post(tx, cap, {
     message,
     effect: EFFECTS[intent.verdict] ?? MessageEffect.SAID,
     // Whose result it is learns of it, whomever the decision is addressed to.
     to: isPlain ? [kind.value.recipientId] : [kind.value.recipientId, agentId],
   });
-  await engine.changeWithin(tx, reviewed.cap.taskId, (before, nowMs) =>
-    oversight.step(tx, before, decisionOf(intent), nowMs, true),
-  );
+  await engine.decide(tx, reviewed.cap.taskId, decisionOf(intent), true);
   return stored;
 }

@@ -4,21 +4,11 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { DelegationNotice } from "@depute/contracts/cap/v1/message_pb";
 import { PolicyDecision, PolicyDecisionSchema } from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import { MessageEffect } from "@depute/contracts/depute/tasks/v1/message_service_pb";
-import {
-  IdConflictPolicy,
-  IdReusePolicy,
-  type TaskDraft,
-  TaskDraftSchema,
-} from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { type TaskDraft, TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { newId } from "@depute/core";
 import { ownOptions } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import { admit, resolveTarget } from "../core/creation/admission.ts";
-import { type Admitted, createTaskWithin } from "../core/creation/create-task.ts";
-import { workOf } from "../core/creation/delegation-policy.ts";
-import { draftDigest } from "../core/engine/digest.ts";
-import type { Viewer } from "../core/rules/visibility.ts";
-import { freeExternalId, readTask } from "../core/store/task-rows.ts";
+import { type Admitted, type Viewer, workOf } from "../core/index.ts";
 import { handIn } from "./complete.ts";
 import { contentValue } from "./content.ts";
 import type { CapContext } from "./context.ts";
@@ -51,24 +41,22 @@ export interface PreparedDelegation {
  * @throws DeputeError MESSAGE_NOT_ALLOWED, MESSAGE_RULE_NOT_MET, AGENT_NOT_FOUND, DEPENDENCY_UNAVAILABLE
  */
 export async function prepareDelegation(
-  { tasks, settings }: CapContext,
+  { engine, policy, clock, settings }: CapContext,
   notice: DelegationNotice,
   delegator: string,
   context: HandlerContext,
 ): Promise<PreparedDelegation> {
-  const { dependencies, clock } = tasks;
   const options = ownOptions(context, clock);
   const { senderId, recipientId, contextSummary } = notice;
   const justification = Array.from(contextSummary).slice(0, MAX_JUSTIFICATION).join("");
   const draft = draftOf(notice, settings.taskTimeoutMs);
   const work = { depth: depthOf(notice.taskId), attachmentTypes: typesOf(notice) };
-  const { decision } = await dependencies.policy.checkDelegation(
+  const { decision } = await policy.checkDelegation(
     { fromAgentId: senderId, toAgentId: recipientId, justification, task: workOf(draft, "", work) },
     options,
   );
   requirePolicy(decision, notice);
-  const target = await resolveTarget(dependencies, draft, delegator, options);
-  const admitted = await admit(dependencies, draft, target, delegator, clock.now(), options, work);
+  const admitted = await engine.admit({ draft, delegator, work }, options);
   return { draft, admitted, delegator };
 }
 
@@ -129,9 +117,8 @@ export async function delegate(
   const { notice, submits, reviewsId, again } = intent;
   const { taskId: capTaskId, recipientId: agentId } = notice;
   const before = again && (await readCapTask(tx, capTaskId));
-  if (before !== undefined) await freeExternalId(tx, before.taskId);
-  const stored = await post(tx, cap.tasks.engine, { message, effect: effectOf(intent) });
-  const taskId = await createPart(tx, cap, prepared);
+  const stored = await post(tx, cap, { message, effect: effectOf(intent) });
+  const taskId = await createPart(tx, cap, prepared, before?.taskId);
   const made = { capTaskId, taskId, delegatorId: sender.id, agentId, reviewsId, noticeId: stored.messageId };
   if (before !== undefined) await replaceCapTask(tx, made);
   else await insertCapTask(tx, { ...made, rootId: rootIdOf(capTaskId), createMs: stored.receiveMs });
@@ -151,28 +138,29 @@ const HOLDER: Viewer = { mayActFor: () => true };
 /**
  * Makes a task in the engine, under the one that CAP's id names as its parent.
  *
+ * @param replaces the task of the engine whose external id the new task takes
  * @returns the engine's id
  */
 export async function createPart(
   tx: WriteTx,
   cap: CapContext,
   { draft, admitted, delegator }: PreparedDelegation,
+  replaces?: string,
 ): Promise<string> {
-  const { engine, treeLimits, contextMemory } = cap.tasks;
+  const { engine } = cap;
   const capTaskId = draft.externalId;
-  const parent = await readKnown(tx, parentIdOf(capTaskId));
+  const parent = await readKnown(tx, engine, parentIdOf(capTaskId));
   const placed = create(TaskDraftSchema, { ...draft, parentTaskId: parent?.cap.taskId ?? "" });
-  const request = {
+  const { taskId } = await engine.create(tx, {
+    draft: placed,
+    admitted,
     delegator,
     requestId: `cap/${newId()}`,
-    draft: placed,
-    digest: draftDigest(placed),
-    policies: { reusePolicy: IdReusePolicy.REJECT, conflictPolicy: IdConflictPolicy.REJECT },
-  };
-  const rights = { caller: HOLDER, treeLimits, contextMemory };
-  const { taskId } = await createTaskWithin(tx, engine, request, admitted, rights);
-  const record = await readTask(tx, taskId);
-  const overseerId = record?.task.overseerId ?? "";
+    viewer: HOLDER,
+    isExclusive: true,
+    ...(replaces !== undefined && { replaces }),
+  });
+  const { overseerId } = admitted.admission;
   if (overseerId !== "") await insertParty(tx, rootIdOf(capTaskId), overseerId);
   return taskId;
 }

@@ -1,7 +1,7 @@
 import type { CapMessage } from "@depute/contracts/cap/v1/message_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { ReadTx } from "@depute/store";
-import { openChildren } from "../core/store/tree-rows.ts";
+import type { TaskEngine } from "../core/index.ts";
 import type { CapContext } from "./context.ts";
 import { carriedBy } from "./held.ts";
 import { isParty, readLineage } from "./rows.ts";
@@ -15,33 +15,37 @@ import { factsOf, holdersFrom, type Known, readKnown } from "./task-rows.ts";
 export async function readFacts(
   tx: ReadTx,
   message: CapMessage,
-  { settings, tasks: { oversight } }: CapContext,
+  { settings, engine }: CapContext,
 ): Promise<Facts> {
   const kind = kindOf(message);
   const { taskId, senderId } = kind.value;
   const rootId = rootIdOf(taskId);
-  const task = await readKnown(tx, taskId);
+  const task = await readKnown(tx, engine, taskId);
   const parentId = kind.case === "delegationNotice" ? parentIdOf(taskId) : "";
-  const parent = parentId === "" ? undefined : await readKnown(tx, parentId);
-  const subject = await subjectOf(tx, task);
+  const parent = parentId === "" ? undefined : await readKnown(tx, engine, parentId);
+  const subject = await subjectOf(tx, engine, task);
   const isHeld = subject?.record.task.status === TaskStatus.IN_REVIEW;
   return {
     task: task && factsOf(task),
-    hasOpenParts: task !== undefined && (await openChildren(tx, task.cap.taskId)).length > 0,
+    hasOpenParts: task !== undefined && (await engine.hasOpenChildren(tx, task.cap.taskId)),
     parent: parent && factsOf(parent),
     holdersAbove: parentId === "" ? [] : await holdersFrom(tx, parentId),
     subject: subject && factsOf(subject),
-    isEscalated: isHeld && (await oversight.isEscalated(tx, subject.cap.taskId)),
+    isEscalated: isHeld && (await engine.reviews.isEscalated(tx, subject.cap.taskId)),
     hasLineage: (await readLineage(tx, rootId)) !== undefined,
     isKnown: isRole(senderId) || (await isParty(tx, rootId, senderId)),
     plainApproval: settings.plainApproval,
-    carries: isTalk(kind) ? await carriedBy(tx, kind) : "",
+    carries: isTalk(kind) ? await carriedBy(tx, engine, kind) : "",
     refusesHeld: settings.refuseHeldResults,
   };
 }
 
 /** The task whose result a task is about: the one whose review it is, or itself. */
-async function subjectOf(tx: ReadTx, task: Known | undefined): Promise<Known | undefined> {
+async function subjectOf(
+  tx: ReadTx,
+  engine: TaskEngine,
+  task: Known | undefined,
+): Promise<Known | undefined> {
   if (task === undefined || task.cap.reviewsId === "") return task;
-  return readKnown(tx, task.cap.reviewsId);
+  return readKnown(tx, engine, task.cap.reviewsId);
 }

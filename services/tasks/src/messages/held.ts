@@ -1,5 +1,5 @@
 import type { ReadTx } from "@depute/store";
-import { readHeldResult } from "../core/store/work-rows.ts";
+import type { TaskEngine } from "../core/index.ts";
 import { outputWords } from "./content.ts";
 import { type HeldTask, heldBy } from "./held-rows.ts";
 import { readMessage } from "./rows.ts";
@@ -16,18 +16,26 @@ const MAX_HELD = 8;
  *
  * @returns CAP's id of the task; empty for none
  */
-export async function carriedBy(tx: ReadTx, kind: Kind): Promise<string> {
+export async function carriedBy(
+  tx: ReadTx,
+  engine: Pick<TaskEngine, "heldResult">,
+  kind: Kind,
+): Promise<string> {
   const { senderId, recipientId } = kind.value;
   const recipient = baseOf(recipientId);
   for (const held of await heldBy(tx, baseOf(senderId), MAX_HELD)) {
     if (recipient === held.holder || recipient === held.overseer) continue;
-    if (carries(wordsOf(kind), await resultOf(tx, held), await givenTo(tx, held))) return held.capTaskId;
+    if (carries(wordsOf(kind), await resultOf(tx, engine, held), await givenTo(tx, held))) return held.capTaskId;
   }
   return "";
 }
 
-async function resultOf(tx: ReadTx, { taskId }: HeldTask): Promise<Words> {
-  return outputWords((await readHeldResult(tx, taskId))?.output);
+async function resultOf(
+  tx: ReadTx,
+  engine: Pick<TaskEngine, "heldResult">,
+  { taskId }: HeldTask,
+): Promise<Words> {
+  return outputWords((await engine.heldResult(tx, taskId))?.output);
 }
 
 /** What the notice said that handed over the task. */

@@ -11,7 +11,7 @@ import {
 import { DeputeError, ErrorReason, invalid, pageSize, toTimestamp } from "@depute/core";
 import { follow, linkSignals } from "@depute/service";
 import type { ReadTx } from "@depute/store";
-import { taskNotFound } from "../core/rules/visibility.ts";
+import { taskNotFound } from "../core/index.ts";
 import type { CapContext } from "./context.ts";
 import { readPage } from "./pages.ts";
 import {
@@ -27,7 +27,7 @@ import {
 import { isRole } from "./rules/participant.ts";
 import { rootIdOf } from "./rules/task-id.ts";
 import { readCapTask } from "./task-rows.ts";
-import { SILENCE_MS, signOfLife, takeByNotice } from "./worker.ts";
+import { holdIfOwn, SILENCE_MS, signOfLife } from "./worker.ts";
 
 /** Messages that a watcher holds in memory at once. */
 const WATCH_BATCH = 8;
@@ -41,7 +41,7 @@ export async function listInbox(cap: CapContext, request: ListInboxRequest, cont
   await requireOwn(cap, agentId, context);
   await signOfLife(cap, agentId);
   const after = Number(request.afterSequence);
-  return cap.tasks.engine.store.read(async (tx) => {
+  return cap.engine.store.read(async (tx) => {
     const { lastSequence, firstSequence } = await readMailbox(tx, agentId);
     requireKept(agentId, after, firstSequence);
     const { items, more } = await readPage(pageSize(request.pageSize), after, (from, limit) =>
@@ -63,7 +63,7 @@ export async function acknowledgeMessages(
 ) {
   await requireOwn(cap, agentId, context);
   await signOfLife(cap, agentId);
-  const { engine } = cap.tasks;
+  const { engine } = cap;
   const upTo = Number(upToSequence);
   const asked = [...new Set(sequences.map(Number))];
   const { lastSequence } = await engine.store.read((tx) => readMailbox(tx, agentId));
@@ -78,7 +78,7 @@ export async function acknowledgeMessages(
         const messageId = await acknowledge(tx, agentId, sequence);
         const stored = messageId === undefined ? undefined : await readMessage(tx, messageId);
         if (stored?.message?.kind.case === "delegationNotice")
-          await takeByNotice(tx, cap, agentId, stored.taskId);
+          await holdIfOwn(tx, cap, stored.taskId, agentId);
       }
       return waiting.length === ACKNOWLEDGE_BATCH || asked.length > 0;
     });
@@ -94,7 +94,7 @@ export async function* watchInbox(
   context: HandlerContext,
 ): AsyncGenerator<{ message?: InboxMessage }, void, undefined> {
   await requireOwn(cap, agentId, context);
-  const { engine, timers, pollMs, stopping } = cap.tasks;
+  const { engine, timers, pollMs, stopping } = cap;
   const after = Number(afterSequence);
   const { lastSequence, firstSequence } = await engine.store.read((tx) => readMailbox(tx, agentId));
   requireKept(agentId, after, firstSequence);
@@ -130,7 +130,7 @@ function beat(cap: CapContext, agentId: string): () => void {
   const again = () => {
     // A lease that could not be extended now is extended the next time, long before it is over.
     signOfLife(cap, agentId).catch(() => {});
-    cancel = cap.tasks.timers.after(SILENCE_MS / 4, again);
+    cancel = cap.timers.after(SILENCE_MS / 4, again);
   };
   again();
   return () => cancel();
@@ -143,7 +143,7 @@ export async function listConversation(
   context: HandlerContext,
 ) {
   await requireOwn(cap, agentId, context);
-  return cap.tasks.engine.store.read(async (tx) => {
+  return cap.engine.store.read(async (tx) => {
     const after = Number(afterNumber);
     const { items, more } = await readPage(pageSize(size), after, (from, limit) =>
       conversation(tx, taskId, agentId, from, limit),

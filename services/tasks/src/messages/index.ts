@@ -1,62 +1,79 @@
-import type { ConnectRouter } from "@connectrpc/connect";
+import { type ConnectRouter, createClient } from "@connectrpc/connect";
+import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import { MessageService } from "@depute/contracts/depute/tasks/v1/message_service_pb";
-import type { ServiceDeps } from "@depute/service";
-import { WakeUps } from "../core/engine/wake-ups.ts";
-import type { TasksContext } from "../core/handlers/context.ts";
-import { type CapContext, type CapSettings, Told } from "./context.ts";
+import { type ServiceDeps, type Settings, WakeUps } from "@depute/service";
+import { defineModule, type OpenModule, type TaskEngine } from "../core/index.ts";
+import { type CapContext, Told } from "./context.ts";
+import { MESSAGE_MIGRATIONS } from "./migrations.ts";
 import { Notices } from "./notices.ts";
 import { Participants } from "./participants.ts";
 import { INBOX_TOPIC } from "./post.ts";
 import { MessagePurger } from "./purger.ts";
 import { readActions } from "./rules/error-actions.ts";
 import { messageService } from "./service.ts";
-
-export { MessageService };
-
-export interface CapOptions extends Omit<CapSettings, "actionOf"> {
-  /** What becomes of tasks by codes, where that is not what the table says: `502=reassign`. */
-  readonly errorActions: readonly string[];
-  /** How long messages are kept after the last one of their lineage, milliseconds. */
-  readonly retentionMs: number;
-  /** Principals that act as `user`. */
-  readonly users: readonly string[];
-  /** Principals that act as `orchestrator`. */
-  readonly orchestrators: readonly string[];
-}
+import { MESSAGE_SETTINGS } from "./settings.ts";
 
 /** CAP's messages at work. */
-export interface Cap {
+export interface Cap extends OpenModule {
+  readonly routes: (router: ConnectRouter) => void;
+  start(): void;
   readonly context: CapContext;
   readonly purger: MessagePurger;
-  readonly routes: (router: ConnectRouter) => void;
-  close(): Promise<void>;
 }
 
-/** Opens CAP's messages over the task engine, in whose store they are kept. */
+/** CAP's messages, kept in the store of the tasks. */
+export const messages = defineModule({
+  name: "messages",
+  settings: MESSAGE_SETTINGS,
+  services: [MessageService],
+  migrations: MESSAGE_MIGRATIONS,
+  open: openCap,
+});
+
+/** @throws SettingsError for actions that are none */
 export function openCap(
-  { bus, log }: Pick<ServiceDeps, "bus" | "log">,
-  tasks: TasksContext,
-  { users, orchestrators, errorActions, retentionMs, ...settings }: CapOptions,
+  { bus, log, connect, authority, clock, timers, stopping }: ServiceDeps,
+  engine: TaskEngine,
+  settings: Settings<typeof MESSAGE_SETTINGS>,
 ): Cap {
-  const { authority, dependencies, clock } = tasks;
+  const actionOf = readActions(settings.capErrorActions);
+  const registry = connect("registry");
   const inboxWakeUps = new WakeUps(bus, INBOX_TOPIC);
   const context: CapContext = {
-    tasks,
-    settings: { ...settings, actionOf: readActions(errorActions) },
+    engine,
+    policy: createClient(PolicyService, registry),
+    clock,
+    timers,
+    bus,
+    pollMs: settings.tasksPollInterval,
+    stopping,
+    settings: {
+      plainApproval: settings.capPlainApproval,
+      refuseHeldResults: settings.capRefuseHeldResults,
+      taskTimeoutMs: settings.capTaskTimeout,
+      actionOf,
+    },
     told: new Told(),
     inboxWakeUps,
-    participants: new Participants({ authority, agents: dependencies.agents, clock, users, orchestrators }),
+    participants: new Participants({
+      authority,
+      agents: createClient(AgentService, registry),
+      clock,
+      users: settings.userPrincipals,
+      orchestrators: settings.orchestratorPrincipals,
+    }),
   };
   const notices = new Notices(context);
-  tasks.engine.observe((tx, change) => notices.observe(tx, change));
-  tasks.oversight.listen(notices);
-  const { store } = tasks.engine;
-  const purger = new MessagePurger({ store, clock, timers: tasks.timers, log, retentionMs });
-  purger.start();
+  engine.observe((tx, change) => notices.observe(tx, change));
+  engine.reviews.listen(notices);
+  const { store } = engine;
+  const purger = new MessagePurger({ store, clock, timers, log, retentionMs: settings.tasksRetention });
   return {
     context,
     purger,
     routes: (router) => router.service(MessageService, messageService(context)),
+    start: () => purger.start(),
     async close() {
       await purger.close();
       inboxWakeUps.close();

@@ -10,7 +10,7 @@ import type { StoredMessage } from "./rows.ts";
 import type { Intent } from "./rules/permit.ts";
 import { parentIdOf } from "./rules/task-id.ts";
 import type { Sending } from "./send.ts";
-import { heldIfOwn } from "./worker.ts";
+import { holdIfOwn } from "./worker.ts";
 
 /** What other services said before the transaction. */
 export interface Prepared {
@@ -42,15 +42,14 @@ export async function perform(
   intent: Intent,
   { delegation, reassignment, inquiry }: Prepared,
 ): Promise<StoredMessage> {
-  const { engine } = cap.tasks;
   const { message, kind, sender } = sending;
   // Whoever says something on its task, or hands on a part of it, has begun it.
   const { taskId } = kind.value;
-  await heldIfOwn(tx, cap, intent.does === "delegate" ? parentIdOf(taskId) : taskId, sender.id);
+  await holdIfOwn(tx, cap, intent.does === "delegate" ? parentIdOf(taskId) : taskId, sender.id);
   switch (intent.does) {
     case "say":
       if (intent.answers !== undefined) await noteAnswer(tx, cap, sending, intent.answers);
-      return post(tx, engine, {
+      return post(tx, cap, {
         message,
         effect: MessageEffect.SAID,
         fromOutside: intent.fromOutside === true,
@@ -65,7 +64,7 @@ export async function perform(
       return report(tx, cap, sending, intent, reassignment);
     case "inquire":
       await noteInquiry(tx, cap, intent.reviewed, inquiry ?? 0);
-      return post(tx, engine, { message, effect: MessageEffect.INQUIRED });
+      return post(tx, cap, { message, effect: MessageEffect.INQUIRED });
     case "decide":
       return decide(tx, cap, sending, intent);
   }

@@ -12,9 +12,7 @@ import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { toTimestamp } from "@depute/core";
 import { type Identity, mayActFor } from "@depute/service";
 import type { ReadTx } from "@depute/store";
-import { asCaller } from "../core/handlers/context.ts";
-import { isVisible, taskNotFound } from "../core/rules/visibility.ts";
-import { readTask } from "../core/store/task-rows.ts";
+import { asCaller, isVisible, type TaskEngine, taskNotFound } from "../core/index.ts";
 import type { CapContext } from "./context.ts";
 import { newestMessages, readLineage, type StoredMessage } from "./rows.ts";
 import { lineageMermaid, lineageText } from "./rules/lineage.ts";
@@ -40,9 +38,9 @@ export async function traceLineage(
 ) {
   const identity = await cap.participants.identify(context);
   const rootId = rootIdOf(taskId);
-  return cap.tasks.engine.store.read(async (tx) => {
+  return cap.engine.store.read(async (tx) => {
     if ((await readLineage(tx, rootId)) === undefined) throw taskNotFound(taskId);
-    const tasks = await knownTasks(tx, rootId);
+    const tasks = await knownTasks(tx, cap.engine, rootId);
     const caller = asCaller(identity);
     const roles = rolesOf(cap, identity);
     const isSeen = identity.local || roles.size > 0 || tasks.some(({ record }) => isVisible(caller, record));
@@ -65,10 +63,10 @@ export async function traceLineage(
   });
 }
 
-async function knownTasks(tx: ReadTx, rootId: string): Promise<Known[]> {
+async function knownTasks(tx: ReadTx, engine: TaskEngine, rootId: string): Promise<Known[]> {
   const known: Known[] = [];
   for (const cap of await tasksOfLineage(tx, rootId, MAX_TASKS)) {
-    const record = await readTask(tx, cap.taskId);
+    const record = await engine.find(tx, cap.taskId);
     if (record !== undefined) known.push({ cap, record });
   }
   return known;

@@ -6,13 +6,14 @@ import { type Task, type TaskOutput, TaskStatus } from "@depute/contracts/depute
 import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { sha256Hex } from "@depute/core/sha256";
 import type { ReadTx, WriteTx } from "@depute/store";
-import type { TaskChange } from "../core/engine/engine.ts";
-import { advance } from "../core/rules/advance.ts";
-import type { TaskRecord } from "../core/rules/record.ts";
-import { suspended } from "../core/rules/retry.ts";
-import { isTerminal, statusName } from "../core/rules/state-machine.ts";
-import { readHeldResult } from "../core/store/work-rows.ts";
-import type { Decision, OversightListener } from "../reviews/index.ts";
+import {
+  type Decision,
+  isTerminal,
+  type ReviewListener,
+  statusName,
+  type TaskChange,
+  type TaskRecord,
+} from "../core/index.ts";
 import { settleReview } from "./complete.ts";
 import { asObject, saidIn } from "./content.ts";
 import type { CapContext } from "./context.ts";
@@ -49,7 +50,7 @@ const VERDICTS: Partial<Record<ReviewVerdict, Verdict>> = {
  * Tells participants what became of their tasks by other ways than a message: a result that its overseer let pass, the end
  * of a task's time, a decision at the queue, a worker that speaks no CAP.
  */
-export class Notices implements OversightListener {
+export class Notices implements ReviewListener {
   readonly #cap: CapContext;
 
   constructor(cap: CapContext) {
@@ -131,16 +132,12 @@ export class Notices implements OversightListener {
   /** A task that waits again is in its agent's inbox again. */
   async #deliverAgain(tx: WriteTx, { agentId, noticeId }: CapTask): Promise<void> {
     await deliver(tx, agentId, noticeId);
-    tx.afterCommit(() => this.#cap.tasks.engine.wake(INBOX_TOPIC, agentId));
+    tx.afterCommit(() => this.#cap.bus.publish(INBOX_TOPIC, agentId));
   }
 
   /** An inbox lets go of its task as soon as that is asked of it, and says so: there is nothing to save. */
   async #suspend(tx: WriteTx, { taskId, capTaskId, agentId }: CapTask): Promise<void> {
-    const { engine } = this.#cap.tasks;
-    await engine.changeWithin(tx, taskId, (record, nowMs) => {
-      const payload = suspended(record.task, record.task.suspensionRequest ?? "", false);
-      return advance(record, { payload, by: "worker", settles: "suspend" }, nowMs);
-    });
+    await this.#cap.engine.suspend(tx, taskId);
     await this.#tellError(
       tx,
       capTaskId,
@@ -153,7 +150,7 @@ export class Notices implements OversightListener {
 
   /** A result that a worker handed in is in the overseer's inbox. */
   async #tellOverseer(tx: WriteTx, cap: CapTask, { id, overseerId }: Task): Promise<void> {
-    const held = await readHeldResult(tx, id);
+    const held = await this.#cap.engine.heldResult(tx, id);
     const message = await resultOf(tx, cap, held?.output);
     await this.#postMessage(tx, MessageEffect.SUBMITTED, message, MessageOrigin.PLATFORM, [overseerId]);
   }
@@ -206,7 +203,7 @@ export class Notices implements OversightListener {
     origin: MessageOrigin,
     to?: readonly string[],
   ): Promise<void> {
-    await post(tx, this.#cap.tasks.engine, { message, effect, origin, ...(to && { to }) });
+    await post(tx, this.#cap, { message, effect, origin, ...(to && { to }) });
   }
 }
 

@@ -1,14 +1,14 @@
-import type { CallOptions, HandlerContext } from "@connectrpc/connect";
+import type { CallOptions, Client, HandlerContext } from "@connectrpc/connect";
 import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
+import type { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { type Clock, DeputeError, ErrorReason } from "@depute/core";
 import { type Authority, fromConnectError, type Identity, mayActFor, ownOptions } from "@depute/service";
-import type { Dependencies } from "../core/dependencies.ts";
-import { DELEGATE_RIGHT } from "../core/handlers/create.ts";
+import { DELEGATE_RIGHT } from "../core/index.ts";
 import { isRole, ORCHESTRATOR, type Participant, PLATFORM, USER } from "./rules/participant.ts";
 
 export interface ParticipantsOptions {
   readonly authority: Authority;
-  readonly agents: Dependencies["agents"];
+  readonly agents: Client<typeof AgentService>;
   readonly clock: Clock;
   /** Principals that act as `user`. */
   readonly users: readonly string[];

@@ -4,7 +4,7 @@ import { MessageEffect, MessageOrigin } from "@depute/contracts/depute/tasks/v1/
 import { DeputeError, ErrorReason, formatTime, newId } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import type { WriteTx } from "@depute/store";
-import type { Engine } from "../core/engine/engine.ts";
+import type { CapContext } from "./context.ts";
 import {
   countMessage,
   countRefusal,
@@ -60,13 +60,17 @@ export interface Posting {
  *
  * @throws DeputeError LIMIT_EXCEEDED (`tree.messages`, `inbox`), unless the platform itself speaks
  */
-export async function post(tx: WriteTx, engine: Engine, posting: Posting): Promise<StoredMessage> {
+export async function post(
+  tx: WriteTx,
+  { clock, bus }: CapContext,
+  posting: Posting,
+): Promise<StoredMessage> {
   const { effect, origin = MessageOrigin.SENDER, fromOutside = false } = posting;
   const kind = kindOf(posting.message);
   const { taskId, senderId, recipientId, timestamp } = kind.value;
   const to = posting.to ?? [recipientId];
   const rootId = rootIdOf(taskId);
-  const receiveMs = engine.clock.now();
+  const receiveMs = clock.now();
   if (origin === MessageOrigin.SENDER) await requireRoom(tx, rootId, senderId, to, fromOutside);
   const stored: StoredMessage = {
     messageId: newId(),
@@ -94,7 +98,7 @@ export async function post(tx: WriteTx, engine: Engine, posting: Posting): Promi
   }
   for (const mailbox of new Set(to)) await deliver(tx, mailbox, stored.messageId);
   tx.afterCommit(() => {
-    for (const mailbox of new Set(to)) engine.wake(INBOX_TOPIC, mailbox);
+    for (const mailbox of new Set(to)) bus.publish(INBOX_TOPIC, mailbox);
   });
   return stored;
 }
@@ -102,7 +106,7 @@ export async function post(tx: WriteTx, engine: Engine, posting: Posting): Promi
 /** Notes in its lineage that a message was refused: who, to whom and why, not what it said. */
 export async function noteRefusal(
   tx: WriteTx,
-  engine: Engine,
+  { clock }: CapContext,
   message: CapMessage,
   refusal: { readonly errorCode: number; readonly reason: string },
 ): Promise<void> {
@@ -113,7 +117,7 @@ export async function noteRefusal(
   // A lineage comes to be by what was sent, and whoever is refused again and again does not fill it.
   if (lineage === undefined || lineage.refusals >= MAX_REFUSALS) return;
   if ((await countRefusal(tx, rootId, senderId)) > MAX_REFUSALS_EACH) return;
-  const receiveMs = engine.clock.now();
+  const receiveMs = clock.now();
   await insertMessage(tx, {
     messageId: newId(),
     rootId,

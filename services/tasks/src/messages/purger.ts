@@ -1,6 +1,6 @@
 import type { Clock } from "@depute/core";
-import type { Store } from "@depute/store";
-import { RegularPurge, type RegularPurgeOptions } from "../core/engine/regular-purge.ts";
+import { RegularPurge, type RegularPurgeOptions } from "@depute/service";
+import type { TaskStore } from "../core/index.ts";
 import { purgeLineage, quietLineages } from "./purge-rows.ts";
 
 /** Lineages that one look forgets, and messages that one transaction does. */
@@ -8,7 +8,7 @@ const LINEAGES = 20;
 const MESSAGES = 100;
 
 export interface MessagePurgerOptions extends RegularPurgeOptions {
-  readonly store: Store;
+  readonly store: TaskStore;
   readonly clock: Clock;
   /** How long a lineage is kept after its last message, milliseconds. */
   readonly retentionMs: number;

@@ -9,11 +9,7 @@ import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { ErrorReason } from "@depute/core";
 import { fromConnectError } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import { advance } from "../core/rules/advance.ts";
-import { failureOf } from "../core/rules/apply-event.ts";
-import { afterFailedAttempt } from "../core/rules/retry.ts";
-import { isTerminal } from "../core/rules/state-machine.ts";
-import { freeExternalId } from "../core/store/task-rows.ts";
+import { failureOf } from "../core/index.ts";
 import type { CapContext } from "./context.ts";
 import { createPart, type PreparedDelegation, prepareDelegation } from "./delegate.ts";
 import { post } from "./post.ts";
@@ -23,7 +19,7 @@ import { ORCHESTRATOR } from "./rules/participant.ts";
 import type { Intent } from "./rules/permit.ts";
 import type { Sending } from "./send.ts";
 import { holdersFrom, type Known, readKnown, replaceCapTask, waitersFor } from "./task-rows.ts";
-import { held } from "./worker.ts";
+import { inboxOf } from "./worker.ts";
 
 type Report = Extract<Intent, { does: "report" }>;
 
@@ -43,8 +39,8 @@ export async function prepareReport(
   { task, error }: Report,
 ): Promise<Reassignment | undefined> {
   if (cap.settings.actionOf(error.errorCode) !== "reassign") return undefined;
-  const found = await cap.tasks.engine.store.read(async (tx) => {
-    const known = await readKnown(tx, task.taskId);
+  const found = await cap.engine.store.read(async (tx) => {
+    const known = await readKnown(tx, cap.engine, task.taskId);
     const stored = known && (await readMessage(tx, known.cap.noticeId));
     const kind = stored?.message?.kind;
     if (known === undefined || kind?.case !== "delegationNotice") return undefined;
@@ -78,7 +74,7 @@ export async function report(
   { task, error }: Report,
   reassignment: Reassignment | undefined,
 ): Promise<StoredMessage> {
-  const known = await readKnown(tx, task.taskId);
+  const known = await readKnown(tx, cap.engine, task.taskId);
   if (known === undefined) throw new Error(`there is no task ${task.taskId}`);
   const action = cap.settings.actionOf(error.errorCode);
   const canRetry = action === "retry";
@@ -91,7 +87,7 @@ export async function report(
   const { recipientId } = kind.value;
   const waiters = await waitersFor(tx, known.cap);
   const to = effect === MessageEffect.ESCALATED ? [recipientId, ...waiters, ORCHESTRATOR] : [recipientId];
-  const stored = await post(tx, cap.tasks.engine, { message, effect, to });
+  const stored = await post(tx, cap, { message, effect, to });
   if (hasEnded && reassignment !== undefined) await reassign(tx, cap, known, reassignment);
   return stored;
 }
@@ -99,7 +95,7 @@ export async function report(
 /** Ends the holder's attempt. @returns whether the task has ended by it */
 async function fail(
   tx: WriteTx,
-  { tasks: { engine }, told }: CapContext,
+  { engine, told }: CapContext,
   { cap }: Known,
   errorCode: number,
   errorMessage: string,
@@ -108,13 +104,8 @@ async function fail(
   told.add(tx, cap.taskId);
   const text = Array.from(errorMessage).slice(0, MAX_MESSAGE).join("");
   const cause = failureOf(failureWord(errorCode), text, retryable);
-  const { task } = await engine.changeWithin(tx, cap.taskId, (before, nowMs) => {
-    const { record, events } = held(before, cap.agentId, nowMs);
-    const payload = afterFailedAttempt(record.task, cause, { nowMs, random: engine.random });
-    const last = advance(record, { payload, by: "worker", settles: "fail" }, nowMs);
-    return { record: last.record, events: [...events, ...last.events] };
-  });
-  return isTerminal(task.status) && task.status === TaskStatus.FAILED;
+  const { task } = await engine.failAttempt(tx, cap.taskId, inboxOf(cap.agentId), cause);
+  return task.status === TaskStatus.FAILED;
 }
 
 /** Makes the task anew for another agent, under the same id. */
@@ -124,13 +115,12 @@ async function reassign(
   { cap: before }: Known,
   { notice, delegation }: Reassignment,
 ): Promise<void> {
-  await freeExternalId(tx, before.taskId);
   const message = create(CapMessageSchema, { kind: { case: "delegationNotice", value: notice } });
-  const stored = await post(tx, cap.tasks.engine, {
+  const stored = await post(tx, cap, {
     message,
     effect: MessageEffect.DELEGATED,
     origin: MessageOrigin.PLATFORM,
   });
-  const taskId = await createPart(tx, cap, delegation);
+  const taskId = await createPart(tx, cap, delegation, before.taskId);
   await replaceCapTask(tx, { ...before, taskId, agentId: notice.recipientId, noticeId: stored.messageId });
 }

@@ -9,9 +9,9 @@ import {
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { capCodeOf, DeputeError, ErrorReason, invalid, toTimestamp } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
-import { fromConnectError, type Identity } from "@depute/service";
+import { fromConnectError, type Identity, messageDigest } from "@depute/service";
 import type { ReadTx } from "@depute/store";
-import { messageDigest } from "../core/engine/digest.ts";
+import type { TaskEngine } from "../core/index.ts";
 import type { CapContext } from "./context.ts";
 import { decideFirst, inquireFirst } from "./decide.ts";
 import { readFacts } from "./facts.ts";
@@ -69,8 +69,8 @@ async function send(
   context: HandlerContext,
 ): Promise<SendMessageResponse> {
   if (message === undefined) throw invalid("message", "is required");
-  const { participants, tasks } = cap;
-  const { store } = tasks.engine;
+  const { participants, engine } = cap;
+  const { store } = engine;
   checkSize(message);
   const kind = kindOf(message);
   const { senderId, recipientId } = kind.value;
@@ -81,7 +81,7 @@ async function send(
   const sender = await participants.self(senderId, identity, context);
   const once = onceOf(kind, requestId, digestOf(message));
   try {
-    const known = await store.read((tx) => answered(tx, senderId, once));
+    const known = await store.read((tx) => answered(tx, engine, senderId, once));
     if (known !== undefined) return known;
     const recipient = await findRecipient(cap, recipientId, sender, rootIdOf(kind.value.taskId), context);
     return await deliver(cap, { message, kind, sender, recipient, identity, context }, once);
@@ -89,7 +89,7 @@ async function send(
     const refusal = fromConnectError(thrown);
     if (refusal.reason !== ErrorReason.INTERNAL) {
       const noted = { errorCode: capCodeOf(refusal), reason: refusal.message };
-      await store.write((tx) => noteRefusal(tx, tasks.engine, message, noted));
+      await store.write((tx) => noteRefusal(tx, cap, message, noted));
     }
     throw thrown;
   }
@@ -97,7 +97,7 @@ async function send(
 
 async function deliver(cap: CapContext, sending: Sending, once: Once): Promise<SendMessageResponse> {
   const { message, sender } = sending;
-  const { store } = cap.tasks.engine;
+  const { store } = cap.engine;
   const look = async (tx: ReadTx) => permit(message, await readFacts(tx, message, cap));
   const intent = await store.read(async (tx) => {
     const permitted = await look(tx);
@@ -107,7 +107,7 @@ async function deliver(cap: CapContext, sending: Sending, once: Once): Promise<S
   const prepared = await prepare(cap, sending, intent);
   const write = (more: Prepared = prepared) =>
     store.write(async (tx) => {
-      const known = await answered(tx, sender.id, once);
+      const known = await answered(tx, cap.engine, sender.id, once);
       if (known !== undefined) return known;
       const now = await look(tx);
       // Somebody else was first, and what was asked of others is not what is to be done now.
@@ -115,7 +115,7 @@ async function deliver(cap: CapContext, sending: Sending, once: Once): Promise<S
       const stored = await perform(tx, cap, sending, now, more);
       if (once.requestId !== "")
         await insertSent(tx, sender.id, once.requestId, once.digest, stored.messageId);
-      return answerOf(tx, stored);
+      return answerOf(tx, cap.engine, stored);
     });
   if (intent.does === "decide") return decideFirst(cap, sending, intent, () => write());
   if (intent.does === "inquire") return inquireFirst(cap, sending, intent, (inquiry) => write({ inquiry }));
@@ -142,6 +142,7 @@ function onceOf(kind: Kind, requestId: string, digest: string): Once {
  */
 async function answered(
   tx: ReadTx,
+  engine: TaskEngine,
   sender: string,
   { requestId, digest, isByTask }: Once,
 ): Promise<SendMessageResponse | undefined> {
@@ -153,19 +154,20 @@ async function answered(
     });
   }
   const stored = await readMessage(tx, known.message_id);
-  const task = isByTask && stored !== undefined ? await readKnown(tx, stored.taskId) : undefined;
+  const task = isByTask && stored !== undefined ? await readKnown(tx, engine, stored.taskId) : undefined;
   if (task !== undefined && hasFailed(task.record.task.status)) {
     throw failedSince(factsOf(task), failureIn(task.record.task));
   }
-  return stored && answerOf(tx, stored);
+  return stored && answerOf(tx, engine, stored);
 }
 
 async function answerOf(
   tx: ReadTx,
+  engine: TaskEngine,
   { messageId, receiveMs, effect, type, taskId, rootId, senderId }: StoredMessage,
 ) {
   const hasPart = isRole(senderId) || (await isParty(tx, rootId, senderId));
-  const known = hasPart ? await readKnown(tx, taskId) : undefined;
+  const known = hasPart ? await readKnown(tx, engine, taskId) : undefined;
   const task = known?.record.task;
   // A replay of a notice tells its delegator how the task has failed since.
   const hasEnded = type === TYPES.delegationNotice && task !== undefined && hasFailed(task.status);
@@ -181,7 +183,7 @@ async function answerOf(
 
 /** A participant that wrote to the sender can be answered, whether or not the registry lets the sender find it. */
 async function findRecipient(
-  { participants, tasks }: CapContext,
+  { participants, engine }: CapContext,
   id: string,
   sender: Participant,
   rootId: string,
@@ -189,7 +191,7 @@ async function findRecipient(
 ): Promise<Participant> {
   const found = await participants.find(id, sender.principal, context);
   if (found !== undefined) return found;
-  const isKnown = await tasks.engine.store.read(
+  const isKnown = await engine.store.read(
     async (tx) =>
       ((await isParty(tx, rootId, id)) && (await isParty(tx, rootId, sender.id))) ||
       (await hasWritten(tx, rootId, id, sender.id)),

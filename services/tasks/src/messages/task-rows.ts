@@ -1,6 +1,5 @@
 import type { ReadTx, WriteTx } from "@depute/store";
-import type { TaskRecord } from "../core/rules/record.ts";
-import { readTask } from "../core/store/task-rows.ts";
+import type { TaskEngine, TaskRecord } from "../core/index.ts";
 import type { TaskFacts } from "./rules/permit.ts";
 import { parentIdOf } from "./rules/task-id.ts";
 
@@ -91,9 +90,13 @@ export interface Known {
 }
 
 /** A task by CAP's id. */
-export async function readKnown(tx: ReadTx, capTaskId: string): Promise<Known | undefined> {
+export async function readKnown(
+  tx: ReadTx,
+  engine: Pick<TaskEngine, "find">,
+  capTaskId: string,
+): Promise<Known | undefined> {
   const cap = await readCapTask(tx, capTaskId);
-  const record = cap && (await readTask(tx, cap.taskId));
+  const record = cap && (await engine.find(tx, cap.taskId));
   return cap !== undefined && record !== undefined ? { cap, record } : undefined;
 }
 

@@ -1,14 +1,15 @@
-import { ReviewKind } from "@depute/contracts/depute/verifier/v1/review_service_pb";
+import { createClient } from "@connectrpc/connect";
+import { ReviewKind, ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { fromConnectError, Outbox, ownHeaders, type ServiceDeps, StreamFollower } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import { readCursor, writeCursor } from "../core/store/block-rows.ts";
+import { defineModule, type OpenModule, type TaskEngine } from "../core/index.ts";
 import { type AnswerRow, dropAnswer, firstAnswers } from "./inquiry-rows.ts";
-import { Oversight, type OversightOptions } from "./oversight.ts";
+import { REVIEW_MIGRATIONS } from "./migrations.ts";
+import { Oversight } from "./oversight.ts";
+import { forgetReviews } from "./purge-rows.ts";
 import { firstToTell, nextReviewTime, noteTold, OWED, type ReviewRow, readReview } from "./rows.ts";
-
-export type { Decision } from "./decision.ts";
-export { Oversight, type OversightListener } from "./oversight.ts";
+import { REVIEW_SETTINGS } from "./settings.ts";
 
 /** The cursor's name in the store. */
 const CURSOR = "reviews";
@@ -33,21 +34,36 @@ const FINAL: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.INQUIRY_NOT_FOUND,
 ]);
 
-/** The bridge to the queue of reviews at work. */
-export interface RunningOversight {
-  readonly oversight: Oversight;
-  start(): void;
-  close(): Promise<void>;
-}
+/** The reviews of held results: bridges them and the queue of reviews, which decides. */
+export const reviews = defineModule({
+  name: "reviews",
+  settings: REVIEW_SETTINGS,
+  services: [],
+  migrations: REVIEW_MIGRATIONS,
+  open(deps, engine, settings) {
+    const oversight = new Oversight({
+      engine,
+      clock: deps.clock,
+      reviews: createClient(ReviewService, deps.connect("verifier")),
+      timeoutMs: settings.tasksReviewTimeout,
+      escalation: [...new Set([...settings.tasksReviewEscalation, ...settings.orchestratorPrincipals])],
+    });
+    engine.observe((tx, change) => oversight.observe(tx, change));
+    engine.onPurge(forgetReviews);
+    engine.provideReviews(oversight);
+    return bridge(deps, engine, oversight);
+  },
+});
 
-/** Bridges held results and the queue: tells it of them, follows what it decides, and sees to the time. */
-export function openOversight(
-  { log, timers }: Pick<ServiceDeps, "log" | "timers">,
-  options: OversightOptions,
-): RunningOversight {
-  const { engine, reviews } = options;
-  const { store, clock } = engine;
-  const oversight = new Oversight(options);
+/** Tells the queue of held results, follows what it decides, and sees to the time. */
+function bridge(
+  { log, timers, clock, connect }: ServiceDeps,
+  engine: TaskEngine,
+  oversight: Oversight,
+): OpenModule {
+  const { store } = engine;
+  const cursor = engine.cursor(CURSOR);
+  const reviews = createClient(ReviewService, connect("verifier"));
   const closing = new AbortController();
   const own = (signal: AbortSignal) => ({ headers: ownHeaders(""), signal, timeoutMs: TIMEOUT_MS });
 
@@ -96,7 +112,7 @@ export function openOversight(
     timers,
     log,
     async follow(signal, heard) {
-      const afterSequence = BigInt(await store.read((tx) => readCursor(tx, CURSOR)));
+      const afterSequence = BigInt(await store.read((tx) => cursor.read(tx)));
       const watched = reviews.watchReviews(
         { afterSequence, kind: ReviewKind.OVERSIGHT },
         { signal, headers: ownHeaders("") },
@@ -104,7 +120,7 @@ export function openOversight(
       for await (const { sequence, review } of watched) {
         heard();
         if (review === undefined) continue;
-        const follow = (tx: WriteTx) => writeCursor(tx, CURSOR, Number(sequence));
+        const follow = (tx: WriteTx) => cursor.advance(tx, Number(sequence));
         await oversight.applyDecided(review, follow).catch((error: unknown) => {
           if (signal.aborted || error instanceof DeputeError) throw error;
           // A fault with one must not hold up the others; its deadline has it looked at again.
@@ -152,7 +168,6 @@ export function openOversight(
     },
   );
   return {
-    oversight,
     start() {
       outbox.start();
       answers.start();

@@ -1,25 +1,30 @@
 import type { Value } from "@bufbuild/protobuf/wkt";
-import type { CallOptions } from "@connectrpc/connect";
+import type { CallOptions, Client } from "@connectrpc/connect";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import {
   type Review,
   type ReviewInquiry,
   ReviewKind,
+  type ReviewService,
   ReviewState,
   ReviewVerdict,
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
-import { DeputeError, ErrorReason, fromTimestamp } from "@depute/core";
+import { type Clock, DeputeError, ErrorReason, fromTimestamp } from "@depute/core";
 import { LOCAL_PRINCIPAL } from "@depute/service";
 import type { ReadTx, WriteTx } from "@depute/store";
-import type { Dependencies } from "../core/dependencies.ts";
-import type { Engine, TaskChange } from "../core/engine/engine.ts";
-import type { Advance } from "../core/rules/advance.ts";
-import type { TaskRecord } from "../core/rules/record.ts";
-import { statusName } from "../core/rules/state-machine.ts";
-import { checkValue, MAX_VALUE_BYTES } from "../core/rules/values.ts";
-import { readTask } from "../core/store/task-rows.ts";
-import { readHeldResult } from "../core/store/work-rows.ts";
-import { applyDecision, type Decision, REVIEW_REJECTED, REVIEW_TIMED_OUT, TIMED_OUT } from "./decision.ts";
+import {
+  checkValue,
+  type Decision,
+  MAX_VALUE_BYTES,
+  REVIEW_REJECTED,
+  REVIEW_TIMED_OUT,
+  type ResultReviews,
+  type ReviewListener,
+  statusName,
+  type TaskChange,
+  type TaskEngine,
+  type TaskRecord,
+} from "../core/index.ts";
 import { answerInquiries, insertInquiry } from "./inquiry-rows.ts";
 import {
   closeReview,
@@ -54,19 +59,16 @@ const VERDICTS: Partial<Record<ReviewState, ReviewVerdict>> = {
   [ReviewState.REJECTED]: ReviewVerdict.REJECTED,
 };
 
-/** What others do about decisions, in the transactions that apply them. */
-export interface OversightListener {
-  /** Before a decision is applied; `isOwn` when who calls has told of it itself. */
-  deciding(tx: WriteTx, record: TaskRecord, decision: Decision, isOwn: boolean): Promise<void>;
-  /** When a reviewer asked something at the queue. */
-  inquired(tx: WriteTx, record: TaskRecord, text: string): Promise<void>;
-  /** When a review has waited so long that others may decide. */
-  escalating(tx: WriteTx, record: TaskRecord): Promise<void>;
-}
+/** The decision of a review whose time has passed. */
+const TIMED_OUT: Decision = {
+  verdict: ReviewVerdict.UNSPECIFIED,
+  comment: "nobody decided on the result in time",
+};
 
 export interface OversightOptions {
-  readonly engine: Engine;
-  readonly reviews: Dependencies["reviews"];
+  readonly engine: TaskEngine;
+  readonly clock: Clock;
+  readonly reviews: Client<typeof ReviewService>;
   /** How long there is for a decision, milliseconds. */
   readonly timeoutMs: number;
   /** Principals that may decide as well when half of that is over. */
@@ -77,9 +79,9 @@ export interface OversightOptions {
  * Held results and the queue of reviews, which decides on them. The queue is told in an outbox of the transaction that holds
  * a result; what it decides is applied once, whichever door the decision came by.
  */
-export class Oversight {
+export class Oversight implements ResultReviews {
   readonly #options: OversightOptions;
-  readonly #listeners: OversightListener[] = [];
+  readonly #listeners: ReviewListener[] = [];
   /** Decisions that are being made here: who follows the queue waits for them. */
   readonly #making = new Map<string, Promise<unknown>>();
   #onTodo: () => void = () => {};
@@ -89,7 +91,7 @@ export class Oversight {
     this.#options = options;
   }
 
-  listen(listener: OversightListener): void {
+  listen(listener: ReviewListener): void {
     this.#listeners.push(listener);
   }
 
@@ -111,7 +113,7 @@ export class Oversight {
       await closeReview(tx, review, !isDecided(after));
       tx.afterCommit(() => this.#onTodo());
     } else if (submitted !== undefined) {
-      const nowMs = this.#options.engine.clock.now();
+      const nowMs = this.#options.clock.now();
       const deadlineMs = nowMs + this.#timeMs(after, nowMs);
       const reviewKey = `${id}/${submitted.sequence}`;
       await insertReview(tx, {
@@ -130,12 +132,12 @@ export class Oversight {
   /** Whether the review of a task has waited so long that others may decide. */
   async isEscalated(tx: ReadTx, taskId: string): Promise<boolean> {
     const review = await openReview(tx, taskId);
-    return review !== undefined && review.escalateMs <= this.#options.engine.clock.now();
+    return review !== undefined && review.escalateMs <= this.#options.clock.now();
   }
 
   /**
    * Decides on the result that a task holds: by the queue, and then by `apply`, which moves the task on in a transaction of
-   * its own with {@link step}.
+   * its own.
    *
    * @param reviewer the principal that decides
    * @throws DeputeError TASK_STATE_CONFLICT (nothing is held), REVIEW_CLOSED, CALLER_NOT_ALLOWED, CONFLICT_OF_INTEREST,
@@ -201,21 +203,8 @@ export class Oversight {
     await this.#making.get(taskId)?.catch(() => {});
   }
 
-  /**
-   * The step by which a decision moves a task on; none when it was applied before.
-   *
-   * @param isOwn whether who calls tells of the decision itself
-   */
-  async step(
-    tx: WriteTx,
-    before: TaskRecord,
-    decision: Decision,
-    nowMs: number,
-    isOwn: boolean,
-  ): Promise<Advance> {
-    if (before.task.status !== TaskStatus.IN_REVIEW) return { record: before, events: [] };
-    for (const listener of this.#listeners) await listener.deciding(tx, before, decision, isOwn);
-    return applyDecision(tx, before, decision, nowMs);
+  async deciding(tx: WriteTx, record: TaskRecord, decision: Decision, isOwn: boolean): Promise<void> {
+    for (const listener of this.#listeners) await listener.deciding(tx, record, decision, isOwn);
   }
 
   /** Puts a review into the queue; repeating it gives the same one. */
@@ -224,8 +213,8 @@ export class Oversight {
     if (reviewId !== "") return reviewId;
     const { engine, reviews, escalation } = this.#options;
     const held = await engine.store.read(async (tx) => {
-      const record = await readTask(tx, taskId);
-      const result = await readHeldResult(tx, taskId);
+      const record = await engine.find(tx, taskId);
+      const result = await engine.heldResult(tx, taskId);
       return record === undefined ? undefined : { record, content: result?.output?.full };
     });
     if (held === undefined) return "";
@@ -279,9 +268,7 @@ export class Oversight {
       for (const inquiry of review.inquiries) await this.#tellInquiry(tx, row, inquiry);
       if (verdict === undefined) return;
       const decision = { verdict, comment: review.reason };
-      await engine.changeWithin(tx, row.taskId, (before, nowMs) =>
-        this.step(tx, before, decision, nowMs, false),
-      );
+      await engine.decide(tx, row.taskId, decision, false);
     });
   }
 
@@ -290,16 +277,16 @@ export class Oversight {
    * the last word on whether somebody did.
    */
   async applyTime(options: CallOptions): Promise<void> {
-    const { engine, reviews } = this.#options;
+    const { engine, reviews, clock } = this.#options;
     await engine.store.write(async (tx) => {
-      for (const { reviewKey, taskId } of await escalatingReviews(tx, engine.clock.now(), BATCH)) {
-        const record = await readTask(tx, taskId);
+      for (const { reviewKey, taskId } of await escalatingReviews(tx, clock.now(), BATCH)) {
+        const record = await engine.find(tx, taskId);
         await noteEscalated(tx, reviewKey);
         if (record === undefined) continue;
         for (const listener of this.#listeners) await listener.escalating(tx, record);
       }
     });
-    const overdue = await engine.store.read((tx) => overdueReviews(tx, engine.clock.now(), BATCH));
+    const overdue = await engine.store.read((tx) => overdueReviews(tx, clock.now(), BATCH));
     for (const row of overdue) {
       const id = await this.create(row, options);
       const { review } = await reviews.getReview({ id }, options);
@@ -308,7 +295,7 @@ export class Oversight {
         await this.applyDecided(review);
         continue;
       }
-      await engine.change(row.taskId, (before, nowMs, tx) => this.step(tx, before, TIMED_OUT, nowMs, false));
+      await engine.store.write((tx) => engine.decide(tx, row.taskId, TIMED_OUT, false));
     }
   }
 
@@ -333,13 +320,14 @@ export class Oversight {
   /** Tells of a question that came by the queue. */
   async #tellInquiry(tx: WriteTx, row: ReviewRow, { number, text }: ReviewInquiry): Promise<void> {
     if (!(await insertInquiry(tx, row, number))) return;
-    const record = await readTask(tx, row.taskId);
+    const record = await this.#options.engine.find(tx, row.taskId);
     if (record === undefined) return;
     for (const listener of this.#listeners) await listener.inquired(tx, record, text);
   }
 
   async #notHeld(taskId: string): Promise<DeputeError> {
-    const record = await this.#options.engine.find(taskId);
+    const { engine } = this.#options;
+    const record = await engine.store.read((tx) => engine.find(tx, taskId));
     const name = statusName(record?.task.status ?? TaskStatus.UNSPECIFIED);
     return new DeputeError(ErrorReason.TASK_STATE_CONFLICT, `the task is ${name}, and holds no result`, {
       metadata: { task: taskId, from: name, to: name },

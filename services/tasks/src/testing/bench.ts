@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Client, type ConnectRouter, createClient } from "@connectrpc/connect";
+import { type Client, createClient } from "@connectrpc/connect";
 import { createBus } from "@depute/bus";
 import { ArtifactService } from "@depute/contracts/depute/tasks/v1/artifact_service_pb";
 import { ContextService } from "@depute/contracts/depute/tasks/v1/context_service_pb";
@@ -21,13 +21,10 @@ import {
   type Right,
   type ServiceDeps,
 } from "@depute/service";
-import { artifactService } from "../core/handlers/artifact-service.ts";
-import { contextService } from "../core/handlers/context-service.ts";
-import { taskService } from "../core/handlers/task-service.ts";
-import { workerService } from "../core/handlers/worker-service.ts";
 import { claim } from "../core/queue/claim.ts";
-import { openRuntime, type Runtime } from "../core/runtime.ts";
-import { TABLES } from "../tables.ts";
+import { type Core, openCore } from "../core/runtime.ts";
+import { MODULES } from "../modules.ts";
+import { reviews } from "../reviews/index.ts";
 import { Fakes } from "./fakes.ts";
 import { MODEL_TREE } from "./model.ts";
 import { T0 } from "./tasks.ts";
@@ -60,7 +57,8 @@ export interface Bench {
   readonly fakes: Fakes;
   /** The rights that were asked for. */
   readonly rights: readonly AskedRight[];
-  readonly runtime: Runtime;
+  readonly runtime: Core;
+  readonly deps: ServiceDeps;
   readonly tasks: Client<typeof TaskService>;
   readonly workers: Client<typeof WorkerService>;
   readonly contexts: Client<typeof ContextService>;
@@ -106,34 +104,40 @@ export async function openBench(
       publicUrl: "http://127.0.0.1",
       stopping: stopping.signal,
     };
-    const settings = {
-      pollMs: 1000,
-      streamHeartbeatMs: 30_000,
-      treeLimits: MODEL_TREE,
-      contextMemoryBytes: 1000,
-      retentionMs: DAY_MS,
-      tombstoneMs: DAY_MS,
-      reviewTimeoutMs: DAY_MS / 2,
-      reviewEscalation: ["the-orchestrator"],
-      boundsOperators,
-    };
-    const runtime = await openRuntime(deps, settings, { tables: TABLES, keys: {} });
-    const routes = (router: ConnectRouter) => {
-      router.service(TaskService, taskService(runtime.context));
-      router.service(WorkerService, workerService(runtime.context));
-      router.service(ContextService, contextService(runtime.context));
-      router.service(ArtifactService, artifactService(runtime.context));
-    };
-    const transport = createDirectTransport({ routes });
+    const runtime = await openCore(
+      deps,
+      {
+        tasksPollInterval: 1000,
+        tasksStreamHeartbeat: 30_000,
+        tasksMaxDepth: MODEL_TREE.maxDepth,
+        tasksMaxChildren: MODEL_TREE.maxChildren,
+        tasksMaxOpenInTree: MODEL_TREE.maxOpen,
+        tasksContextMemory: 1000,
+        tasksRetention: DAY_MS,
+        tasksTombstoneRetention: DAY_MS,
+        boundsOperators,
+      },
+      MODULES.map(({ name, migrations }) => ({ name, migrations })),
+    );
+    const reviewing = await reviews.open(deps, runtime.engine, {
+      tasksReviewTimeout: DAY_MS / 2,
+      tasksReviewEscalation: [],
+      orchestratorPrincipals: ["the-orchestrator"],
+    });
+    await runtime.start();
+    await reviewing.start?.();
+    const transport = createDirectTransport({ routes: runtime.routes });
     await runtime.timekeeper.idle();
     return {
       runtime,
+      deps,
       tasks: createClient(TaskService, transport),
       workers: createClient(WorkerService, transport),
       contexts: createClient(ContextService, transport),
       artifacts: createClient(ArtifactService, transport),
       async close() {
         stopping.abort();
+        await reviewing.close();
         await runtime.close();
         await bus.close();
       },
@@ -148,6 +152,9 @@ export async function openBench(
     rights,
     get runtime() {
       return opened.runtime;
+    },
+    get deps() {
+      return opened.deps;
     },
     get tasks() {
       return opened.tasks;

@@ -1,9 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
-import { createBus } from "@depute/bus";
 import { type CapMessage, CapMessageSchema } from "@depute/contracts/cap/v1/message_pb";
 import { type InboxMessage, MessageService } from "@depute/contracts/depute/tasks/v1/message_service_pb";
-import { createDirectTransport, createLogger } from "@depute/service";
+import { createDirectTransport } from "@depute/service";
 import { type Cap, openCap } from "../messages/index.ts";
 import { kindOf, wordsOf } from "../messages/rules/message.ts";
 import { as, type Bench, DAY_MS, openBench } from "./bench.ts";
@@ -61,20 +60,18 @@ export async function openCapBench() {
 
 export type CapBench = Awaited<ReturnType<typeof openCapBench>>;
 
-function open({ runtime }: Bench) {
-  const fail = (error: unknown) => {
-    throw error;
-  };
-  const log = createLogger({ level: "silent", name: "test" });
-  const cap = openCap({ bus: createBus({ onError: fail }), log }, runtime.context, {
-    users: [KEYS.user ?? ""],
-    orchestrators: [KEYS.orchestrator ?? ""],
-    plainApproval: false,
-    refuseHeldResults: false,
-    taskTimeoutMs: DAY_MS,
-    errorActions: [],
-    retentionMs: DAY_MS,
+function open({ runtime, deps }: Bench) {
+  const cap = openCap(deps, runtime.engine, {
+    tasksPollInterval: 1000,
+    tasksRetention: DAY_MS,
+    orchestratorPrincipals: [KEYS.orchestrator ?? ""],
+    userPrincipals: [KEYS.user ?? ""],
+    capPlainApproval: false,
+    capRefuseHeldResults: false,
+    capTaskTimeout: DAY_MS,
+    capErrorActions: [],
   });
+  cap.start();
   const transport = createDirectTransport({ routes: cap.routes });
   return { cap, calls: createClient(MessageService, transport) };
 }

@@ -1,7 +1,7 @@
 import type { Clock } from "@depute/core";
+import { RegularPurge, type RegularPurgeOptions } from "@depute/service";
 import type { Store } from "@depute/store";
 import type { Engine } from "../engine/engine.ts";
-import { RegularPurge, type RegularPurgeOptions } from "../engine/regular-purge.ts";
 import { withoutContext } from "../queue/claim.ts";
 import {
   deleteContexts,

@@ -6,8 +6,8 @@ import {
 } from "@depute/contracts/depute/tasks/v1/context_service_pb";
 import { type ContextEnvelope, ContextEnvelopeSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { DeputeError, ErrorReason, invalid, newId, parseStrictJson } from "@depute/core";
+import { messageDigest } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import { messageDigest } from "../engine/digest.ts";
 import { type ContextRecord, endOf, MAX_CONTEXT_MS, type Reader, ttlMsOf } from "../rules/context.ts";
 import { checkValue, MAX_VALUE_BYTES } from "../rules/values.ts";
 import { freeContextIds, insertContext } from "../store/context-rows.ts";

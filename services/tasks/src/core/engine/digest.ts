@@ -1,7 +1,5 @@
-import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import { type TaskDraft, TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
-import { canonicalJson } from "@depute/core";
-import { sha256Hex } from "@depute/core/sha256";
+import { messageDigest } from "@depute/service";
 
 /**
  * Tells drafts apart by the work that they ask for: the order of members makes no difference, nor does the budget, which says how
@@ -15,9 +13,4 @@ export function draftDigest(draft: TaskDraft): string {
     envelope.permissions?.persist === true ? envelope : { ...envelope, data: new Uint8Array() },
   );
   return messageDigest(TaskDraftSchema, { ...work, contexts });
-}
-
-/** Tells messages apart by what they say: the order of members makes no difference. */
-export function messageDigest<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): string {
-  return sha256Hex(canonicalJson(toJson(schema, message)));
 }

@@ -4,6 +4,7 @@ import { TaskCancelledSchema, type TaskEvent } from "@depute/contracts/depute/ta
 import { type Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Clock, Timers } from "@depute/core";
 import type { ReadTx, Store, WriteOptions, WriteTx } from "@depute/store";
+import type { MissingContextRule, TaskChange, TaskObserver } from "../hooks.ts";
 import { type Advance, advance, advanceByTime } from "../rules/advance.ts";
 import { nextDeadline } from "../rules/limits.ts";
 import { hasOnlyBegun, type TaskRecord } from "../rules/record.ts";
@@ -28,7 +29,7 @@ import { deleteWorkState, readHeldResult } from "../store/work-rows.ts";
 import { RecordCache } from "./record-cache.ts";
 import { settleAttempt, settleTask } from "./spend.ts";
 import { TaskEnds } from "./task-ends.ts";
-import { ASSIGNMENT_TOPIC, TASK_TOPIC } from "./wake-ups.ts";
+import { ASSIGNMENT_TOPIC, TASK_TOPIC } from "./topics.ts";
 
 /** Tasks whose backoff is remembered at once; each costs a timer. */
 const MAX_LATER = 10_000;
@@ -46,18 +47,6 @@ export interface EngineOptions {
 
 /** What a change makes of a task; it may await calls of `tx` and nothing else. */
 export type Decide = (record: TaskRecord, nowMs: number, tx: WriteTx) => Promise<Advance> | Advance;
-
-/** What a transaction does to a task. */
-export interface TaskChange {
-  /** Undefined for a task that is new. */
-  readonly before: TaskRecord | undefined;
-  readonly after: TaskRecord;
-  /** The events that brought it there, in order; one at least. */
-  readonly events: readonly TaskEvent[];
-}
-
-/** Told of a change in the transaction that stores it, after it is written; what it throws undoes the change. */
-export type TaskObserver = (tx: WriteTx, change: TaskChange) => Promise<void>;
 
 /** Who hands work out is told here at once, so that handing out joins the commit of what there is to hand out. */
 export interface WorkListener {
@@ -82,6 +71,7 @@ export class Engine {
   readonly #observers: TaskObserver[] = [];
   readonly #records = new RecordCache(MAX_RECORDS);
   #work: WorkListener = { onWaiting() {}, onRoom() {}, onLimits() {} };
+  #allowsMissingContexts: MissingContextRule = async () => false;
   #onDeadline: (atMs: number) => void = () => {};
   #onDelegationEnd: () => void = () => {};
 
@@ -117,6 +107,16 @@ export class Engine {
   /** Has the observer told of every change of every task from now on, in the order in which observers were added. */
   observe(observer: TaskObserver): void {
     this.#observers.push(observer);
+  }
+
+  /** Names the tasks that may be dispatched although a context that they carry is gone; none without a rule. */
+  allowMissingContexts(rule: MissingContextRule): void {
+    this.#allowsMissingContexts = rule;
+  }
+
+  /** Whether a task may be dispatched although a context that it carries is gone. */
+  mayLackContexts(tx: ReadTx, taskId: string): Promise<boolean> {
+    return this.#allowsMissingContexts(tx, taskId);
   }
 
   /** Tells the observers of a change that this transaction has written. */

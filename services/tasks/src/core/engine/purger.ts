@@ -1,7 +1,8 @@
 import type { Clock } from "@depute/core";
+import { RegularPurge, type RegularPurgeOptions } from "@depute/service";
 import type { Store } from "@depute/store";
+import type { PurgeListener } from "../hooks.ts";
 import { deleteTombstones, endedBefore, purgeTask } from "../store/purge-rows.ts";
-import { RegularPurge, type RegularPurgeOptions } from "./regular-purge.ts";
 
 /** Tasks that are purged in one transaction. */
 const BATCH = 50;
@@ -18,10 +19,16 @@ export interface PurgerOptions extends RegularPurgeOptions {
 /** Forgets what ended long ago: first what a task held, later that it was there. */
 export class Purger extends RegularPurge {
   readonly #options: PurgerOptions;
+  readonly #listeners: PurgeListener[] = [];
 
   constructor(options: PurgerOptions) {
     super(options, "tasks");
     this.#options = options;
+  }
+
+  /** Has rows of other modules go with a task. */
+  onPurge(listener: PurgeListener): void {
+    this.#listeners.push(listener);
   }
 
   /** Purges whatever is due. */
@@ -31,7 +38,10 @@ export class Purger extends RegularPurge {
       more = await store.write(async (tx) => {
         const nowMs = clock.now();
         const due = await endedBefore(tx, nowMs - retentionMs, BATCH);
-        for (const taskId of due) await purgeTask(tx, taskId, nowMs);
+        for (const taskId of due) {
+          await purgeTask(tx, taskId, nowMs);
+          for (const listener of this.#listeners) await listener(tx, taskId);
+        }
         return due.length === BATCH;
       });
     }

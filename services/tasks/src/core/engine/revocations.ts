@@ -4,11 +4,12 @@ import type { Dependencies } from "../dependencies.ts";
 import { advance } from "../rules/advance.ts";
 import { revokedStep } from "../rules/revoke.ts";
 import { isTerminal } from "../rules/state-machine.ts";
-import { readCursor, tasksUnderBlock, writeCursor } from "../store/block-rows.ts";
+import { tasksUnderBlock } from "../store/block-rows.ts";
+import { cursorOf } from "../store/cursor-rows.ts";
 import type { Engine } from "./engine.ts";
 
-/** The cursor's name in the store. */
-const CURSOR = "revocations";
+/** How far the log of revocations was followed. */
+const CURSOR = cursorOf("revocations");
 
 /** Tasks that are ended in one transaction. */
 const BATCH = 100;
@@ -45,7 +46,7 @@ export class RevocationFollower {
   }
 
   async #follow(signal: AbortSignal, heard: () => void): Promise<void> {
-    const afterSequence = BigInt(await this.#engine.store.read((tx) => readCursor(tx, CURSOR)));
+    const afterSequence = BigInt(await this.#engine.store.read((tx) => CURSOR.read(tx)));
     const options = { signal, headers: ownHeaders("") };
     for await (const { revocation } of this.#revocations.watchRevocations({ afterSequence }, options)) {
       heard();
@@ -67,7 +68,7 @@ export class RevocationFollower {
           );
         }
         if (taskIds.length === BATCH) return true;
-        await writeCursor(tx, CURSOR, sequence);
+        await CURSOR.advance(tx, sequence);
         return false;
       });
     }

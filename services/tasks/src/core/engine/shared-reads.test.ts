@@ -1,10 +1,11 @@
 import { createBus } from "@depute/bus";
 import { ManualClock } from "@depute/core";
+import { WakeUps } from "@depute/service";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Bench, begin, openBench } from "../../testing/bench.ts";
 import { collect } from "../../testing/platform.ts";
 import { SharedReads } from "./shared-reads.ts";
-import { TASK_TOPIC, WakeUps } from "./wake-ups.ts";
+import { TASK_TOPIC } from "./topics.ts";
 
 function scene() {
   const clock = new ManualClock();

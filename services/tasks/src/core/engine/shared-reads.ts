@@ -1,6 +1,6 @@
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import type { Clock } from "@depute/core";
-import type { WakeUps } from "./wake-ups.ts";
+import type { WakeUps } from "@depute/service";
 
 interface Shared {
   readonly after: bigint;

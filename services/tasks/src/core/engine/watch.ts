@@ -2,11 +2,10 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { DeputeError, ErrorReason, invalid, type Timers } from "@depute/core";
-import { follow, linkSignals } from "@depute/service";
+import { follow, linkSignals, type WakeUps } from "@depute/service";
 import type { TaskRecord } from "../rules/record.ts";
 import { isTerminal } from "../rules/state-machine.ts";
 import type { SharedReads } from "./shared-reads.ts";
-import type { WakeUps } from "./wake-ups.ts";
 
 /** Events that a watcher holds in memory at once; each may be as large as a result. */
 const WATCH_BATCH = 32;

@@ -10,6 +10,7 @@ import {
 } from "@depute/contracts/depute/tasks/v1/artifact_service_pb";
 import { DeputeError, ErrorReason, invalid, newId, toTimestamp } from "@depute/core";
 import type { ReadTx } from "@depute/store";
+import type { Caller } from "../caller.ts";
 import {
   type ArtifactRecord,
   artifactNotFound,
@@ -30,7 +31,7 @@ import {
   readPiece,
 } from "../store/artifact-rows.ts";
 import { readTask } from "../store/task-rows.ts";
-import { type Caller, callerOf, type TasksContext } from "./context.ts";
+import { callerOf, type TasksContext } from "./context.ts";
 
 /** What those call whose values are too large to be sent as such. */
 export function artifactService(tasks: TasksContext): ServiceImpl<typeof ArtifactService> {

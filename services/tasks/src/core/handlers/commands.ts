@@ -16,11 +16,11 @@ import {
   type WaitTaskRequest,
 } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import { messageDigest, waitFor } from "@depute/service";
 import type { ReadTx } from "@depute/store";
-import { messageDigest } from "../engine/digest.ts";
+import type { Caller } from "../caller.ts";
 import type { Decide } from "../engine/engine.ts";
 import { changeSpend } from "../engine/spend.ts";
-import { waitFor } from "../engine/wait.ts";
 import { advance } from "../rules/advance.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import { isTerminal, statusName } from "../rules/state-machine.ts";
@@ -28,7 +28,7 @@ import { checkValue, MAX_ANSWER_BYTES, MAX_ANSWERS_BYTES } from "../rules/values
 import { isDelegator, requireVisible } from "../rules/visibility.ts";
 import { findCommand, insertCommand } from "../store/request-rows.ts";
 import { insertProvidedInput, measureProvidedInputs } from "../store/work-rows.ts";
-import { type Caller, callerOf, findVisible, type TasksContext, taskIdOf, watchOptions } from "./context.ts";
+import { callerOf, findVisible, type TasksContext, taskIdOf, watchOptions } from "./context.ts";
 
 /** How long WaitTask waits when it is not told. */
 const DEFAULT_WAIT_MS = 20_000;

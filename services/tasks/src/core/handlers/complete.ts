@@ -5,7 +5,7 @@ import {
   VerificationMethod,
   VerificationMethodSchema,
 } from "@depute/contracts/delegateos/v0/verification_pb";
-import { TaskCompletedSchema, TaskSubmittedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import { TaskCompletedSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import {
   type Task,
   type TaskFailure,
@@ -17,10 +17,11 @@ import {
 import type { CompleteAssignmentRequest } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import { reasonOf } from "@depute/service";
-import type { WriteTx } from "@depute/store";
+import type { Caller } from "../caller.ts";
 import { schemaViolations } from "../creation/admission.ts";
 import type { Decide } from "../engine/engine.ts";
 import { noteUsage } from "../engine/spend.ts";
+import { holdForReview } from "../operations/hold-for-review.ts";
 import { advance, type Step } from "../rules/advance.ts";
 import { failureOf, overspent } from "../rules/apply-event.ts";
 import { isSettledBy, requireLease } from "../rules/lease.ts";
@@ -29,9 +30,8 @@ import { deliversUnstarted, stateConflict } from "../rules/state-machine.ts";
 import { checkValue, MAX_VALUE_BYTES } from "../rules/values.ts";
 import { requireDelegate } from "../rules/visibility.ts";
 import { readInput, readOutputSchema } from "../store/input-rows.ts";
-import { insertHeldResult } from "../store/work-rows.ts";
 import { requireOwnAttestation } from "./attestation-check.ts";
-import { type Caller, callOptions, leaseOf, peekVisible, type TasksContext } from "./context.ts";
+import { callOptions, leaseOf, peekVisible, type TasksContext } from "./context.ts";
 import { readWhole } from "./task-service.ts";
 import { requireSoundToken } from "./token-check.ts";
 
@@ -91,19 +91,6 @@ export async function completeAssignment(
     if (!isRepeated) return input === undefined ? task : { ...task, input };
   }
   return readWhole(tasks, lease.taskId);
-}
-
-/** The step by which a result is held, where the delegate has an overseer. */
-export async function holdForReview(
-  tx: WriteTx,
-  { id, attempt, overseerId }: Task,
-  step: Step,
-): Promise<Step> {
-  const { payload } = step;
-  if (overseerId === "" || payload.case !== "completed") return step;
-  await insertHeldResult(tx, id, payload.value);
-  const value = create(TaskSubmittedSchema, { attempt, overseerId });
-  return { ...step, payload: { case: "submitted", value } };
 }
 
 function checkedOutput(output: TaskOutput | undefined): FullOutput {
@@ -169,15 +156,15 @@ async function verify(
   }
 }
 
-/** What the parts of the engine that look at results have against this one; undefined for nothing. */
+/** The failure of the first check of modules that a result does not pass; undefined when it passes all. */
 export async function judged(
-  { judges }: TasksContext,
+  { resultChecks }: TasksContext,
   record: TaskRecord,
   request: CompleteAssignmentRequest,
   options: CallOptions,
 ): Promise<TaskFailure | undefined> {
-  for (const judge of judges) {
-    const fault = await judge(record, request, options);
+  for (const check of resultChecks) {
+    const fault = await check(record, request, options);
     if (fault !== undefined) return fault;
   }
   return undefined;

@@ -6,6 +6,7 @@ import type {
 } from "@depute/contracts/depute/tasks/v1/context_service_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
+import type { Caller } from "../caller.ts";
 import type { ContextMemory } from "../contexts/context-memory.ts";
 import { type ContextName, lookUp, revokeWithDerived, shown, sourcesOf } from "../contexts/contexts.ts";
 import {
@@ -26,7 +27,7 @@ import {
   requireScope,
 } from "../rules/context.ts";
 import { findContextOfRequest } from "../store/context-rows.ts";
-import { type Caller, callerOf, callOptions, type TasksContext } from "./context.ts";
+import { callerOf, callOptions, type TasksContext } from "./context.ts";
 
 /** What those call who share data. */
 export function contextService(tasks: TasksContext): ServiceImpl<typeof ContextService> {

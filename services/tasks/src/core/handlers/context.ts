@@ -1,38 +1,21 @@
 import type { CallOptions, HandlerContext } from "@connectrpc/connect";
-import type { TaskFailure } from "@depute/contracts/depute/tasks/v1/task_pb";
-import type { CompleteAssignmentRequest, Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import type { Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { type Clock, invalid, type Timers } from "@depute/core";
-import {
-  type Authority,
-  type BoundsOperators,
-  type Identity,
-  type Logger,
-  mayActFor,
-  ownOptions,
-} from "@depute/service";
+import { type Authority, type BoundsOperators, type Logger, ownOptions, type WakeUps } from "@depute/service";
 import type { ReadTx } from "@depute/store";
-import type { Oversight } from "../../reviews/index.ts";
+import { asCaller, type Caller } from "../caller.ts";
 import type { ContextMemory } from "../contexts/context-memory.ts";
 import type { Dependencies } from "../dependencies.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { SharedReads } from "../engine/shared-reads.ts";
-import type { WakeUps } from "../engine/wake-ups.ts";
 import type { WatchOptions } from "../engine/watch.ts";
+import type { ResultCheck } from "../hooks.ts";
 import type { Dispatcher } from "../queue/dispatcher.ts";
+import type { ReviewsSlot } from "../reviews-slot.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import type { TreeLimits } from "../rules/tree.ts";
 import { requireVisible, taskNotFound, type Viewer } from "../rules/visibility.ts";
 import { findAllByExternalId, findByExternalId } from "../store/task-rows.ts";
-
-/**
- * Looks at a result before it is taken, with the calls to others that this needs. What it gives fails the task in the result's
- * place; undefined lets it pass.
- */
-export type ResultJudge = (
-  record: TaskRecord,
-  request: CompleteAssignmentRequest,
-  options: CallOptions,
-) => Promise<TaskFailure | undefined>;
 
 /** What the handlers work with. */
 export interface TasksContext {
@@ -52,9 +35,9 @@ export interface TasksContext {
   readonly boundsOperators: BoundsOperators;
   readonly contextMemory: ContextMemory;
   /** The reviews of held results. */
-  readonly oversight: Oversight;
-  /** Asked of every result, in their order, until one fails it. */
-  readonly judges: ResultJudge[];
+  readonly reviews: ReviewsSlot;
+  /** Run on every result in this order, up to the first that fails it. */
+  readonly resultChecks: ResultCheck[];
   /** Milliseconds between looks of a stream that nothing wakes. */
   readonly pollMs: number;
   /** Milliseconds of silence after which a stream says that it is alive; 0 for never. */
@@ -63,21 +46,9 @@ export interface TasksContext {
   readonly stopping: AbortSignal;
 }
 
-/** A caller, as one who looks at tasks. */
-export interface Caller extends Viewer {
-  readonly principal: string;
-}
-
 /** Who calls. */
 export async function callerOf({ authority }: TasksContext, context: HandlerContext): Promise<Caller> {
   return asCaller(await authority.identify(context));
-}
-
-export function asCaller(identity: Identity): Caller {
-  return {
-    principal: identity.principal,
-    mayActFor: (principal) => mayActFor(identity, principal),
-  };
 }
 
 /** The lease that a worker's call names. */

@@ -7,9 +7,10 @@ import {
   type TaskDraft,
 } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { invalid } from "@depute/core";
+import type { Caller } from "../caller.ts";
 import { resolveTarget, type Target } from "../creation/admission.ts";
 import { type Claim, claimOf } from "./claim-of-caller.ts";
-import { type Caller, callOptions, type TasksContext } from "./context.ts";
+import { callOptions, type TasksContext } from "./context.ts";
 import {
   callerWithRight,
   type HandedOver,

@@ -7,17 +7,16 @@ import type {
 } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { invalid } from "@depute/core";
 import type { Binding, Right } from "@depute/service";
+import { asCaller, type Caller } from "../caller.ts";
 import { inputOfDraft } from "../contexts/carry-contexts.ts";
 import { admit, checkDraft, resolveTarget, resourceOf, type Target } from "../creation/admission.ts";
 import { type Admitted, type CreateRequest, createTask, findCreated } from "../creation/create-task.ts";
 import type { MoreOfWork } from "../creation/delegation-policy.ts";
 import { draftDigest } from "../engine/digest.ts";
+import { DELEGATE_RIGHT } from "../rules/delegate-right.ts";
 import { readTask } from "../store/task-rows.ts";
 import { type Claim, claimOf, notTheHolder } from "./claim-of-caller.ts";
-import { asCaller, type Caller, callOptions, type TasksContext } from "./context.ts";
-
-/** The right that a token of a delegator has to grant. */
-export const DELEGATE_RIGHT = { namespace: "depute:tasks", action: "delegate" } as const;
+import { callOptions, type TasksContext } from "./context.ts";
 
 /** A call's request, as far as handing over goes. */
 type HandOver = CreateTaskRequest | DelegateTaskRequest;

@@ -10,6 +10,7 @@ import {
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import type { ReadTx } from "@depute/store";
 import { noteUsage } from "../engine/spend.ts";
+import { holdForReview } from "../operations/hold-for-review.ts";
 import { advance, type Step } from "../rules/advance.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import { exceeded } from "../rules/spend.ts";
@@ -17,7 +18,7 @@ import { isAttestable, stateConflict } from "../rules/state-machine.ts";
 import { checkValue, MAX_VALUE_BYTES } from "../rules/values.ts";
 import { tasksUnderDelegation } from "../store/delegation-rows.ts";
 import { readHeldResult } from "../store/work-rows.ts";
-import { type FullOutput, holdForReview, judged, requireOutputSchema } from "./complete.ts";
+import { type FullOutput, judged, requireOutputSchema } from "./complete.ts";
 import { callOptions, type TasksContext } from "./context.ts";
 
 /**

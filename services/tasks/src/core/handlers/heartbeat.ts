@@ -7,8 +7,8 @@ import {
   WorkerDirective,
 } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { fromTimestamp, toTimestamp } from "@depute/core";
+import { waitFor } from "@depute/service";
 import { noteUsage, readSpendLeft } from "../engine/spend.ts";
-import { waitFor } from "../engine/wait.ts";
 import { advance, extendLease } from "../rules/advance.ts";
 import { overspent } from "../rules/apply-event.ts";
 import { directiveOf } from "../rules/directive.ts";

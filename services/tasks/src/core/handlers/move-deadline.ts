@@ -6,7 +6,7 @@ import {
   MoveTaskDeadlineRequestSchema,
 } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { fromTimestamp, invalid, parseTime, toTimestamp } from "@depute/core";
-import { messageDigest } from "../engine/digest.ts";
+import { messageDigest } from "@depute/service";
 import { advance } from "../rules/advance.ts";
 import { MAX_TOTAL_MS, movedLimits } from "../rules/limits.ts";
 import { readTask } from "../store/task-rows.ts";

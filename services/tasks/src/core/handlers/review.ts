@@ -8,15 +8,16 @@ import {
 } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { DeputeError, decodePageToken, ErrorReason, encodePageToken, pageSize } from "@depute/core";
-import { bytesOf, cutPage } from "@depute/service";
-import { outcomeOf } from "../../reviews/decision.ts";
-import { messageDigest } from "../engine/digest.ts";
+import { bytesOf, cutPage, messageDigest } from "@depute/service";
+import type { Caller } from "../caller.ts";
+import { decided } from "../operations/decide.ts";
 import type { TaskRecord } from "../rules/record.ts";
+import { outcomeOf } from "../rules/review.ts";
 import { stateConflict } from "../rules/state-machine.ts";
 import { isOverseer, requireVisible } from "../rules/visibility.ts";
 import { listInReview } from "../store/tree-rows.ts";
 import { command, isAnswered } from "./commands.ts";
-import { type Caller, callerOf, callOptions, findVisible, type TasksContext } from "./context.ts";
+import { callerOf, callOptions, findVisible, type TasksContext } from "./context.ts";
 import { positionOf } from "./list.ts";
 
 const VERDICTS: Partial<Record<ReviewDecision, ReviewVerdict>> = {
@@ -32,7 +33,7 @@ export async function decideReview(
   context: HandlerContext,
 ): Promise<string> {
   const { taskId, requestId, comment } = request;
-  const { engine, oversight } = tasks;
+  const { engine, reviews } = tasks;
   const caller = await callerOf(tasks, context);
   const verdict = VERDICTS[request.decision] ?? ReviewVerdict.UNSPECIFIED;
   const digest = messageDigest(DecideReviewRequestSchema, request);
@@ -45,13 +46,13 @@ export async function decideReview(
   const { status } = record.task;
   if (status !== TaskStatus.IN_REVIEW) throw stateConflict(taskId, status, outcomeOf(verdict));
   const reviewer = record.overseerPrincipal || caller.principal;
-  await oversight.decide(taskId, decision, reviewer, callOptions(tasks, context), () =>
+  await reviews.decide(taskId, decision, reviewer, callOptions(tasks, context), () =>
     command(
       tasks,
       caller,
       taskId,
       once,
-      (before, nowMs, tx) => oversight.step(tx, before, decision, nowMs, false),
+      (before, nowMs, tx) => decided(tx, reviews, before, decision, nowMs, false),
       requireOverseer,
     ),
   );

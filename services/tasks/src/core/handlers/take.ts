@@ -1,7 +1,7 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Assignment, TakeAssignmentsRequest } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { waitFor } from "../engine/wait.ts";
+import { waitFor } from "@depute/service";
 import { CLAIM_BATCH, claim, heldAnew, type WorkerStream } from "../queue/claim.ts";
 import { requireWorkerOf } from "./assignments.ts";
 import type { TasksContext } from "./context.ts";

@@ -9,7 +9,6 @@ import {
 import { toTimestamp } from "@depute/core";
 import { AnswerRoom, bytesOf } from "@depute/service";
 import type { ReadTx, WriteTx } from "@depute/store";
-import { openRemote } from "../../push/store/remote-rows.ts";
 import type { ContextMemory } from "../contexts/context-memory.ts";
 import { type Carried, carriedContexts, dataOf } from "../contexts/contexts.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -90,7 +89,7 @@ export async function claimWithin(
   const waiting = await waitingTasks(tx, stream, engine.clock.now(), room);
   for (const taskId of waiting) {
     const carried = await carriedContexts(tx, memory, taskId, engine.clock.now());
-    const isLacking = await lacksContext(tx, taskId, carried);
+    const isLacking = await lacksContext(tx, engine, taskId, carried);
     const mayOverflow = answer !== undefined && waiting.length > 1 && !isLacking;
     if (mayOverflow && !answer.takes(await assignedBytes(tx, taskId, carried))) break;
     const record = await engine.changeWithin(tx, taskId, (before, nowMs) => {
@@ -111,12 +110,14 @@ async function assignedBytes(tx: ReadTx, taskId: string, carried: Carried): Prom
   return bytesOf(AssignmentSchema, await assigned(tx, next, carried)) + HANDED_OUT_BYTES;
 }
 
-/**
- * Whether a task lacks a context that it carries, so that no worker can do it. Work that its agent's endpoint has already
- * goes on there without.
- */
-async function lacksContext(tx: ReadTx, taskId: string, { missingContextIds }: Carried): Promise<boolean> {
-  return missingContextIds.length > 0 && (await openRemote(tx, taskId)) === undefined;
+/** Whether a task lacks a context that it carries and needs, so that no worker can do it. */
+async function lacksContext(
+  tx: ReadTx,
+  engine: Engine,
+  taskId: string,
+  { missingContextIds }: Carried,
+): Promise<boolean> {
+  return missingContextIds.length > 0 && !(await engine.mayLackContexts(tx, taskId));
 }
 
 /** Ends a task that no worker can do. */
@@ -154,7 +155,7 @@ export async function heldAnew(
       const record = await readTask(tx, taskId);
       if (record === undefined) continue;
       const carried = await carriedContexts(tx, memory, taskId, nowMs);
-      if (await lacksContext(tx, taskId, carried)) {
+      if (await lacksContext(tx, engine, taskId, carried)) {
         lacking.push(taskId);
         continue;
       }

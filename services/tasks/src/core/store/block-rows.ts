@@ -24,18 +24,3 @@ export async function tasksUnderBlock(tx: ReadTx, revocationId: string, limit: n
 export async function deleteBlocks(tx: WriteTx, taskId: string): Promise<void> {
   await tx.run("DELETE FROM task_blocks WHERE task_id = ?", [taskId]);
 }
-
-/** How far a log of another service has been followed; 0 at first. */
-export async function readCursor(tx: ReadTx, name: string): Promise<number> {
-  const row = await tx.get<{ sequence: number }>("SELECT sequence FROM cursors WHERE name = ?", [name]);
-  return row?.sequence ?? 0;
-}
-
-/** Moves a cursor on; it never goes back. */
-export async function writeCursor(tx: WriteTx, name: string, sequence: number): Promise<void> {
-  await tx.run(
-    `INSERT INTO cursors (name, sequence) VALUES (?, ?)
-     ON CONFLICT (name) DO UPDATE SET sequence = excluded.sequence WHERE excluded.sequence > cursors.sequence`,
-    [name, sequence],
-  );
-}

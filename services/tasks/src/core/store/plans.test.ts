@@ -11,6 +11,7 @@ import {
   countHeld,
   countHeldByAgent,
   heldBy,
+  leasesDueOf,
   waitingTasks,
 } from "./queue-rows.ts";
 import {
@@ -76,6 +77,7 @@ test.each<[string, (tx: ReadTx) => Promise<unknown>, string]>([
   ["the rest of the reviews", (tx) => listInReview(tx, "a", place, 9), "tasks_in_review"],
   ["what a worker has not begun", (tx) => acceptedBy(tx, "h", true, 1), "tasks_by_holder"],
   ["whose work waits", (tx) => agentsWithWork(tx, "a", 1, 9), "tasks_queue "],
+  ["leases that end soon", (tx) => leasesDueOf(tx, "h", 1, 9), "tasks_by_holder"],
   ["what a process holds", (tx) => heldBy(tx, "h"), "tasks_by_holder"],
   ["what is to be purged", (tx) => endedBefore(tx, 1, 9), "tasks_to_purge"],
   ["what an agent holds", (tx) => countHeldByAgent(tx, "a"), "tasks_held_by_agent"],

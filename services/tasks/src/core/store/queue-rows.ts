@@ -132,6 +132,20 @@ export async function agentsWithWork(
   return found;
 }
 
+/** Ids of up to `limit` tasks of a holder whose leases end before a time. */
+export async function leasesDueOf(
+  tx: ReadTx,
+  holder: string,
+  beforeMs: number,
+  limit: number,
+): Promise<string[]> {
+  const rows = await tx.all<{ task_id: string }>(
+    "SELECT task_id FROM tasks WHERE holder = ? AND lease_expire_ms <= ? LIMIT ?",
+    [holder, beforeMs, limit],
+  );
+  return rows.map(({ task_id }) => task_id);
+}
+
 /** The tasks that a holder has. */
 export async function heldBy(tx: ReadTx, holder: string): Promise<string[]> {
   const rows = await tx.all<{ task_id: string }>("SELECT task_id FROM tasks WHERE holder = ?", [holder]);

@@ -18,9 +18,7 @@ import { ApprovalState } from "@depute/contracts/depute/tasks/v1/execution_servi
 import type { TaskCompleted } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { type Clock, formatTime, newId } from "@depute/core";
 import type { WriteTx } from "@depute/store";
-import type { TaskChange } from "../../core/engine/engine.ts";
-import { isTerminal as isTaskTerminal } from "../../core/rules/state-machine.ts";
-import { readTask } from "../../core/store/task-rows.ts";
+import { isTerminal as isTaskTerminal, type TaskChange, type TaskEngine } from "../../core/index.ts";
 import { attestation } from "../rules/attestation.ts";
 import { stateConflict } from "../rules/errors.ts";
 import { canFollow, isTerminal, statusWord } from "../rules/machine.ts";
@@ -60,6 +58,7 @@ export interface Errands {
 export interface BookOptions {
   readonly bus: Bus;
   readonly clock: Clock;
+  readonly engine: Pick<TaskEngine, "find">;
   /** How long a verification is waited for, milliseconds. */
   readonly verificationMs: number;
 }
@@ -68,13 +67,15 @@ export interface BookOptions {
 export class ExecutionBook {
   readonly #bus: Bus;
   readonly #clock: Clock;
+  readonly #engine: Pick<TaskEngine, "find">;
   readonly #verificationMs: number;
   readonly #errands: Errands[] = [];
   #onDue: () => void = () => {};
 
-  constructor({ bus, clock, verificationMs }: BookOptions) {
+  constructor({ bus, clock, engine, verificationMs }: BookOptions) {
     this.#bus = bus;
     this.#clock = clock;
+    this.#engine = engine;
     this.#verificationMs = verificationMs;
   }
 
@@ -121,7 +122,9 @@ export class ExecutionBook {
       if (what === "progress" || what === "partial" || what === "checkpointed") continue;
       record ??= await findByTask(tx, after.task.id);
       if (record === undefined) return;
-      if (what === "cancelled") await requireCancellable(tx, record, after.task.parentTaskId);
+      if (what === "cancelled") {
+        await requireCancellable(tx, this.#engine, record, after.task.parentTaskId);
+      }
       const outcome = outcomeOf(event, record.status);
       if (outcome === undefined) continue;
       record =
@@ -302,11 +305,16 @@ export class ExecutionBook {
  * Refuses to call off what the offer says is not called off. What ends with the whole that it is a part of is let through, and
  * so is what a person did not let begin.
  */
-async function requireCancellable(tx: WriteTx, record: ExecutionRecord, parentTaskId: string): Promise<void> {
+async function requireCancellable(
+  tx: WriteTx,
+  engine: Pick<TaskEngine, "find">,
+  record: ExecutionRecord,
+  parentTaskId: string,
+): Promise<void> {
   if (record.approval === ApprovalState.REFUSED) return;
   const { serviceLevels } = await readOffer(tx, record);
   if (serviceLevels?.supportsCancellation === true) return;
-  const parent = parentTaskId === "" ? undefined : await readTask(tx, parentTaskId);
+  const parent = parentTaskId === "" ? undefined : await engine.find(tx, parentTaskId);
   if (parent !== undefined && isTaskTerminal(parent.task.status)) return;
   throw stateConflict(record, "the offer does not support cancellation");
 }

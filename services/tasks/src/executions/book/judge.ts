@@ -5,8 +5,7 @@ import type { Offer } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import type { TaskOutput } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { ErrorReason } from "@depute/core";
 import { reasonOf } from "@depute/service";
-import type { ResultJudge } from "../../core/handlers/context.ts";
-import { failureOf } from "../../core/rules/apply-event.ts";
+import { failureOf, type ResultCheck } from "../../core/index.ts";
 import type { ExecutionsContext } from "../handlers/context.ts";
 import { evidenceFault } from "../rules/evidence.ts";
 import { checkForms } from "../rules/forms.ts";
@@ -19,8 +18,8 @@ import { findByTask, readOffer } from "../store/execution-rows.ts";
  * there, digests have to be right, and the price has to be within what the buyer allowed. What is not fails the task, with a
  * word that `outcome.ts` knows.
  */
-export function executionJudge({ tasks, results }: ExecutionsContext): ResultJudge {
-  const { store } = tasks.engine;
+export function executionJudge({ engine, results, verification }: ExecutionsContext): ResultCheck {
+  const { store } = engine;
   return async ({ task }, { output, delivery }, options) => {
     if (task.executionRequestId === "") return undefined;
     const found = await store.read(async (tx) => {
@@ -55,7 +54,7 @@ export function executionJudge({ tasks, results }: ExecutionsContext): ResultJud
     if (value?.kind.case !== "structValue") return "the result has to be an object";
     if (schema === undefined) return undefined;
     try {
-      const { violations } = await tasks.dependencies.verification.checkSchema(
+      const { violations } = await verification.checkSchema(
         { schema, valueJson: toJsonString(ValueSchema, value) },
         options,
       );

@@ -1,8 +1,6 @@
-import { create } from "@bufbuild/protobuf";
 import { type Client, createClient, type Transport } from "@connectrpc/connect";
 import type { ExecutionReceipt } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 import { ApprovalState } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
-import { TaskCancelledSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import {
   type Review,
   ReviewKind,
@@ -10,13 +8,10 @@ import {
   ReviewState,
   ReviewVerdict,
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
-import { ErrorReason } from "@depute/core";
+import { type Clock, ErrorReason, type Timers } from "@depute/core";
 import { type Logger, Outbox, ownHeaders, reasonOf, StreamFollower } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import type { TasksContext } from "../../core/handlers/context.ts";
-import { advance } from "../../core/rules/advance.ts";
-import { isTerminal as hasTaskEnded } from "../../core/rules/state-machine.ts";
-import { readCursor, writeCursor } from "../../core/store/block-rows.ts";
+import type { Cursor, TaskEngine } from "../../core/index.ts";
 import type { Errands } from "../book/book.ts";
 import { executionNotFound, stateConflict } from "../rules/errors.ts";
 import { isTerminal } from "../rules/machine.ts";
@@ -42,19 +37,30 @@ const MAX_REVIEW_SECONDS = 31_536_000;
 
 const { AWAITED, GIVEN, REFUSED } = ApprovalState;
 
+export interface ApprovalsOptions {
+  readonly engine: TaskEngine;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly log: Logger;
+  readonly verifier: Transport;
+}
+
 /**
  * Approval before the start: work that waits for it is held back from workers. A person approves by ApproveExecution, or in
  * the queue of reviews; whichever comes first counts, and the other is told.
  */
 export class Approvals {
-  readonly #tasks: TasksContext;
+  readonly #engine: TaskEngine;
+  readonly #clock: Clock;
+  readonly #cursor: Cursor;
   readonly #reviews: Client<typeof ReviewService>;
   readonly #outbox: Outbox<ReviewRow>;
   readonly #follower: StreamFollower;
 
-  constructor(tasks: TasksContext, verifier: Transport, log: Logger) {
-    const { timers, engine } = tasks;
-    this.#tasks = tasks;
+  constructor({ engine, clock, timers, log, verifier }: ApprovalsOptions) {
+    this.#engine = engine;
+    this.#clock = clock;
+    this.#cursor = engine.cursor(CURSOR);
     this.#reviews = createClient(ReviewService, verifier);
     this.#outbox = new Outbox<ReviewRow>({
       timers,
@@ -98,7 +104,7 @@ export class Approvals {
    * @throws DeputeError EXECUTION_NOT_FOUND, EXECUTION_STATE_CONFLICT
    */
   approve(requestId: string): Promise<ExecutionReceipt> {
-    return this.#tasks.engine.store.write(async (tx) => {
+    return this.#engine.store.write(async (tx) => {
       const record = await findExecution(tx, requestId);
       if (record === undefined) throw executionNotFound(requestId);
       if (record.approval !== GIVEN) await this.#give(tx, record);
@@ -107,15 +113,14 @@ export class Approvals {
   }
 
   async #give(tx: WriteTx, record: ExecutionRecord): Promise<void> {
-    const { engine, clock } = this.#tasks;
-    const nowMs = clock.now();
+    const nowMs = this.#clock.now();
     if (record.approval !== AWAITED) throw stateConflict(record, "no approval is waited for");
     if (isTerminal(record.status) || nowMs >= record.startBy) {
       throw stateConflict(record, "the execution has ended");
     }
     await updateExecution(tx, { ...record, approval: GIVEN });
     const { startFrom } = timesOf(record.request, await readOffer(tx, record), nowMs);
-    await engine.availableFrom(tx, record.taskId, startFrom);
+    await this.#engine.delay(tx, record.taskId, startFrom);
     await this.#close(tx, record);
   }
 
@@ -123,13 +128,8 @@ export class Approvals {
   async #refuse(tx: WriteTx, record: ExecutionRecord, reason: string): Promise<void> {
     if (record.approval !== AWAITED || isTerminal(record.status)) return;
     await updateExecution(tx, { ...record, approval: REFUSED });
-    await this.#tasks.engine.changeWithin(tx, record.taskId, (before, nowMs) => {
-      if (hasTaskEnded(before.task.status)) return { record: before, events: [] };
-      const value = create(TaskCancelledSchema, {
-        reason: `the start was not approved: ${reason}`.slice(0, 1000),
-      });
-      return advance(before, { payload: { case: "cancelled", value }, by: "delegator" }, nowMs);
-    });
+    const why = `the start was not approved: ${reason}`.slice(0, 1000);
+    await this.#engine.cancel(tx, record.taskId, why, { ifOpen: true });
   }
 
   async #close(tx: WriteTx, { request }: ExecutionRecord): Promise<void> {
@@ -138,12 +138,12 @@ export class Approvals {
 
   /** Puts a review into the queue, or takes one out of it that is decided here. */
   async #tell({ requestId, reviewId }: ReviewRow, signal: AbortSignal): Promise<void> {
-    const { store, clock } = this.#tasks.engine;
+    const { store } = this.#engine;
     const options = { headers: ownHeaders(""), signal, timeoutMs: TIMEOUT_MS };
     const record = await store.read((tx) => findExecution(tx, requestId));
     const isAwaited = record?.approval === AWAITED && !isTerminal(record.status);
     if (record !== undefined && isAwaited && reviewId === "") {
-      const { review } = await this.#reviews.createReview(reviewOf(record, clock.now()), options);
+      const { review } = await this.#reviews.createReview(reviewOf(record, this.#clock.now()), options);
       await store.write((tx) => nameReview(tx, requestId, review?.id ?? ""));
       return;
     }
@@ -163,14 +163,14 @@ export class Approvals {
   }
 
   async #follow(signal: AbortSignal, heard: () => void): Promise<void> {
-    const { store } = this.#tasks.engine;
-    const afterSequence = BigInt(await store.read((tx) => readCursor(tx, CURSOR)));
+    const { store } = this.#engine;
+    const afterSequence = BigInt(await store.read((tx) => this.#cursor.read(tx)));
     const options = { headers: ownHeaders(""), signal };
     for await (const { sequence, review } of this.#reviews.watchReviews({ afterSequence }, options)) {
       heard();
       await store.write(async (tx) => {
         if (review !== undefined) await this.#apply(tx, review);
-        await writeCursor(tx, CURSOR, Number(sequence));
+        await this.#cursor.advance(tx, Number(sequence));
       });
     }
   }
@@ -181,7 +181,7 @@ export class Approvals {
     const record = await findExecution(tx, subject);
     if (record?.approval !== AWAITED || isTerminal(record.status)) return;
     if (state === ReviewState.APPROVED) {
-      if (this.#tasks.clock.now() < record.startBy) await this.#give(tx, record);
+      if (this.#clock.now() < record.startBy) await this.#give(tx, record);
     } else if (state === ReviewState.REJECTED || state === ReviewState.CHANGES_REQUESTED) {
       await this.#refuse(tx, record, reason);
     }

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { ExecutionReceiptSchema } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 import type { Clock, Timers } from "@depute/core";
 import { type AllowedHosts, type Logger, Outbound } from "@depute/service";
-import type { Store } from "@depute/store";
 import { encode } from "@depute/wire";
+import type { TaskStore } from "../../core/index.ts";
 import type { Errands } from "../book/book.ts";
 import { backoffMs } from "../rules/backoff.ts";
 import { signatureBase, signatureParams } from "../rules/message-signature.ts";
@@ -30,7 +30,7 @@ const MAX_ANSWER_BYTES = 1024;
 const CONTENT_TYPE = "application/json";
 
 export interface CallbacksOptions {
-  readonly store: Store;
+  readonly store: TaskStore;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;

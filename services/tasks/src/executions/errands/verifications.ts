@@ -14,9 +14,8 @@ import { SubmitVerificationResultRequestSchema } from "@depute/contracts/depute/
 import { DeputeError, ErrorReason, invalid, Status, statusOf } from "@depute/core";
 import { fromConnectError, type Logger, mayActFor, Outbox, ownHeaders } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import { callOptions } from "../../core/handlers/context.ts";
 import type { Errands } from "../book/book.ts";
-import type { ExecutionsContext } from "../handlers/context.ts";
+import { callOptions, type ExecutionsContext } from "../handlers/context.ts";
 import { executionNotFound, stateConflict } from "../rules/errors.ts";
 import { checkResultForms } from "../rules/forms.ts";
 import { statusWord } from "../rules/machine.ts";
@@ -52,9 +51,9 @@ export async function submitVerification(
   result: VerificationResult,
   context: HandlerContext,
 ) {
-  const { tasks } = executions;
-  const { store, clock } = tasks.engine;
-  const options = callOptions(tasks, context);
+  const { engine, clock } = executions;
+  const { store } = engine;
+  const options = callOptions(executions, context);
   checkResultForms(result);
   await identifyVerifier(executions, result, context);
   const judged = await store.read((tx) => findJudged(tx, result));
@@ -72,14 +71,14 @@ export async function submitVerification(
 
 /** Why there is nothing more to decide, because the payment was settled by time, or is about to be; else undefined. */
 async function whyOver(
-  { tasks, results }: ExecutionsContext,
+  { clock, results }: ExecutionsContext,
   { record, offer, receipt: { receiptId } }: Judged,
   options: CallOptions,
 ): Promise<string | undefined> {
   const { verifyBy, settlement, request } = record;
   const tooLate = "the time for verification is over and the payment goes back: request the work anew";
   if (!isSettled(settlement)) {
-    return verifyBy !== undefined && verifyBy <= tasks.clock.now() ? tooLate : undefined;
+    return verifyBy !== undefined && verifyBy <= clock.now() ? tooLate : undefined;
   }
   if (!needsVerification(request, offer)) return undefined;
   // What was settled by a judgement is the verifier service's to say: it may be this very one again.
@@ -93,14 +92,14 @@ async function whyOver(
 
 /** The verifier is an agent of the caller's, of the organization that it is registered with. */
 async function identifyVerifier(
-  { tasks }: ExecutionsContext,
+  executions: ExecutionsContext,
   { verifierAgent }: VerificationResult,
   context: HandlerContext,
 ): Promise<void> {
-  const identity = await tasks.authority.identify(context);
+  const identity = await executions.authority.identify(context);
   const { agentId: id = "", organizationId = "" } = verifierAgent ?? {};
   const viewer = identity.principal;
-  const { agent } = await tasks.dependencies.agents.getAgent({ id, viewer }, callOptions(tasks, context));
+  const { agent } = await executions.agents.getAgent({ id, viewer }, callOptions(executions, context));
   const isOwn = agent?.status === AgentStatus.ACTIVE && mayActFor(identity, agent.principal);
   if (isOwn && agent.organization === organizationId) return;
   const field = isOwn ? "result.verifier_agent.organization_id" : "result.verifier_agent.agent_id";
@@ -165,8 +164,11 @@ async function tell(
 }
 
 /** Settles the payment by a judgement that counts. @returns the newest receipt */
-function conclude({ tasks, book }: ExecutionsContext, result: VerificationResult): Promise<ExecutionReceipt> {
-  return tasks.engine.store.write(async (tx) => {
+function conclude(
+  { engine, book }: ExecutionsContext,
+  result: VerificationResult,
+): Promise<ExecutionReceipt> {
+  return engine.store.write(async (tx) => {
     await deleteVerification(tx, result);
     const record = await findExecution(tx, result.requestId);
     if (record === undefined) throw executionNotFound(result.requestId);
@@ -186,9 +188,10 @@ export function verificationErrands(
   executions: ExecutionsContext,
   log: Logger,
 ): { errands: Errands; outbox: Outbox<VerificationRow> } {
-  const { store, clock } = executions.tasks.engine;
+  const { clock, timers, engine } = executions;
+  const { store } = engine;
   const outbox = new Outbox<VerificationRow>({
-    timers: executions.tasks.timers,
+    timers,
     log,
     what: "a verification of an execution cannot be told to the verifier",
     first: (limit) => store.read((tx) => verificationsToTell(tx, clock.now(), limit)),

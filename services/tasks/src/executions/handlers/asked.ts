@@ -3,7 +3,7 @@ import type { ExecutionRequest } from "@depute/contracts/agenta/delegation/v0/ex
 import type { Offer } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
 import type { Identity } from "@depute/service";
-import type { Admitted } from "../../core/creation/create-task.ts";
+import type { Admitted } from "../../core/index.ts";
 
 /** The first receipt of a request, and whether it was issued before. */
 export interface Answered {

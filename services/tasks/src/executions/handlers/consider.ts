@@ -5,7 +5,6 @@ import { type Offer, VerificationMode } from "@depute/contracts/agenta/delegatio
 import { type Agent, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { ErrorReason } from "@depute/core";
 import { reasonOf } from "@depute/service";
-import { admit } from "../../core/creation/admission.ts";
 import { offerRefusal } from "../rules/admission.ts";
 import { draftOf } from "../rules/draft.ts";
 import { failed } from "../rules/refusal.ts";
@@ -20,7 +19,7 @@ export async function consider(
   asked: Asked,
   options: CallOptions,
 ): Promise<Acceptable | ExecutionError> {
-  const { dependencies, clock } = executions.tasks;
+  const { clock, engine } = executions;
   const { request, buyer, principal, identity } = asked;
   if (request.buyerAgent?.organizationId !== buyer.organization) {
     return failed(ErrorCode.BUYER_NOT_ALLOWED, "the buyer is registered with another organization", {
@@ -32,7 +31,7 @@ export async function consider(
   if (refusal !== undefined) return refusal;
   if (found.kind !== "offer") throw new Error("an offer that is not there was not refused");
   const { offer } = found.facts;
-  const seller = await findAgent(dependencies, request.sellerAgentId, "", options);
+  const seller = await findAgent(executions, request.sellerAgentId, "", options);
   if (seller?.status !== AgentStatus.ACTIVE) {
     return failed(ErrorCode.OFFER_NOT_FOUND, "the seller is not there any more");
   }
@@ -43,12 +42,8 @@ export async function consider(
   const target = await resolveWork(executions, offer, seller, options);
   const draft = draftOf(request, offer, clock.now());
   try {
-    const { admission, ...rest } = await admit(
-      dependencies,
-      draft,
-      { ...target, capability: undefined },
-      principal,
-      clock.now(),
+    const { admission, ...rest } = await engine.admit(
+      { draft, delegator: principal, target: { ...target, capability: undefined } },
       options,
     );
     const { capability } = target;
@@ -85,7 +80,7 @@ async function verifiersFault(
 
 /** Whether the input does not fit the offer's schema, which no code but the verifier's runs. */
 async function inputRefusal(
-  { tasks }: ExecutionsContext,
+  { verification }: ExecutionsContext,
   request: ExecutionRequest,
   { inputSchema: schema }: Offer,
   options: CallOptions,
@@ -94,7 +89,7 @@ async function inputRefusal(
   const mode = "schema_validation_failure";
   const valueJson = JSON.stringify(request.input ?? {});
   try {
-    const { violations } = await tasks.dependencies.verification.checkSchema({ schema, valueJson }, options);
+    const { violations } = await verification.checkSchema({ schema, valueJson }, options);
     const [first] = violations;
     if (first === undefined) return undefined;
     const faults = violations.map(({ path, message }) => ({ path: `/input${path}`, message }));
@@ -109,7 +104,7 @@ async function inputRefusal(
 
 /** An agent by somebody's sight; undefined for one that is not there for it. */
 export async function findAgent(
-  { agents }: ExecutionsContext["tasks"]["dependencies"],
+  { agents }: Pick<ExecutionsContext, "agents">,
   id: string,
   viewer: string,
   options: CallOptions,

@@ -4,11 +4,9 @@ import {
 } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 import type { Offer } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import { ApprovalState, SettlementState } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
-import { IdConflictPolicy, IdReusePolicy } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { DeputeError, ErrorReason, newId } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
-import { createTaskWithin } from "../../core/creation/create-task.ts";
-import { asCaller } from "../../core/handlers/context.ts";
+import { asCaller } from "../../core/index.ts";
 import { loadRefusal, type ParentFacts, parentRefusal } from "../rules/admission.ts";
 import { draftOf } from "../rules/draft.ts";
 import { limitOf } from "../rules/price.ts";
@@ -24,20 +22,14 @@ import type { ExecutionsContext } from "./context.ts";
 /** Rejected requests that are kept of one buyer at once. */
 const MAX_REJECTED = 10_000;
 
-/** A task of an execution has no external id that could be taken. */
-const ANY = {
-  reusePolicy: IdReusePolicy.UNSPECIFIED,
-  conflictPolicy: IdConflictPolicy.UNSPECIFIED,
-} as const;
-
 /** What only the transaction knows: the execution that this one is a part of, and how busy the seller is. */
 export async function refusalNow(
   tx: ReadTx,
-  { tasks }: ExecutionsContext,
+  { clock }: ExecutionsContext,
   { request }: Asked,
   offer: Offer,
 ): Promise<ExecutionError | undefined> {
-  const nowMs = tasks.clock.now();
+  const nowMs = clock.now();
   if (request.parentRequestId !== undefined) {
     const parent = await parentFacts(tx, request.parentRequestId);
     const refusal = parentRefusal(request, parent, timesOf(request, offer, nowMs).deadline);
@@ -79,25 +71,27 @@ export function treeRefusal(error: unknown): ExecutionError | undefined {
 
 export async function accepted(
   tx: WriteTx,
-  { tasks, book }: ExecutionsContext,
+  { engine, clock, book }: ExecutionsContext,
   asked: Asked,
   { offer, seller, admitted }: Acceptable,
 ): Promise<Answered> {
   const { request, principal, identity } = asked;
-  const { engine, treeLimits, contextMemory } = tasks;
-  const nowMs = tasks.clock.now();
+  const nowMs = clock.now();
   const { startFrom, startBy, deadline } = timesOf(request, offer, nowMs);
   const parent = request.parentRequestId && (await findExecution(tx, request.parentRequestId));
   const draft = draftOf(request, offer, nowMs, parent ? parent.taskId : "");
   // The request's own ids are compared with all of its content; this one is the task's alone.
-  const creation = { delegator: principal, requestId: newId(), draft, digest: asked.digest, policies: ANY };
-  const rights = { caller: asCaller(identity), treeLimits, contextMemory };
-  const timed = { ...admitted, admission: { ...admitted.admission, startByMs: startBy } };
-  const { taskId } = await createTaskWithin(tx, engine, creation, timed, rights);
+  const { taskId } = await engine.create(tx, {
+    draft,
+    admitted: { ...admitted, admission: { ...admitted.admission, startByMs: startBy } },
+    delegator: principal,
+    requestId: newId(),
+    viewer: asCaller(identity),
+  });
   const needsApproval = request.executionConstraints?.requiresHumanApprovalBeforeStart === true;
   // What waits for a person is held back until it has to have begun: then it is over anyway.
-  if (needsApproval) await engine.availableFrom(tx, taskId, deadline);
-  else if (startFrom > nowMs) await engine.availableFrom(tx, taskId, startFrom);
+  if (needsApproval) await engine.delay(tx, taskId, deadline);
+  else if (startFrom > nowMs) await engine.delay(tx, taskId, startFrom);
   const record: ExecutionRecord = {
     ...blank(asked, nowMs),
     sellerPrincipal: seller.principal,
@@ -125,11 +119,11 @@ export async function accepted(
 
 export async function rejected(
   tx: WriteTx,
-  { tasks, book }: ExecutionsContext,
+  { clock, book }: ExecutionsContext,
   asked: Asked,
   error: ExecutionError,
 ): Promise<Answered> {
-  const nowMs = tasks.clock.now();
+  const nowMs = clock.now();
   if ((await countRejected(tx, asked.buyer.id)) >= MAX_REJECTED) {
     throw new DeputeError(
       ErrorReason.LIMIT_EXCEEDED,

@@ -11,7 +11,6 @@ import {
   SettlementSchema,
   type WatchReceiptsRequest,
 } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
-import { TaskCancelledSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import {
   DeputeError,
   decodePageToken,
@@ -22,8 +21,7 @@ import {
   toTimestamp,
 } from "@depute/core";
 import { bytesOf, cutPage, follow, linkSignals, mayActFor } from "@depute/service";
-import { type Caller, callerOf, callOptions } from "../../core/handlers/context.ts";
-import { advance } from "../../core/rules/advance.ts";
+import type { Caller } from "../../core/index.ts";
 import { submitVerification } from "../errands/verifications.ts";
 import { executionNotFound, stateConflict } from "../rules/errors.ts";
 import { isTerminal } from "../rules/machine.ts";
@@ -32,7 +30,7 @@ import { isSettled } from "../rules/settlement.ts";
 import { needsVerification } from "../rules/terms.ts";
 import { findByTask, findExecution, listExecutions, readOffer } from "../store/execution-rows.ts";
 import { readReceipt, readReceipts, readSettlements } from "../store/receipt-rows.ts";
-import type { ExecutionsContext } from "./context.ts";
+import { callerOf, callOptions, type ExecutionsContext } from "./context.ts";
 import { requestExecution } from "./request.ts";
 
 /** How many of a stream's ordinary intervals a watcher waits between looks that nothing wakes. */
@@ -40,8 +38,7 @@ const IDLE_POLLS = 10;
 
 /** What buyers, sellers and verifiers call. */
 export function executionService(executions: ExecutionsContext): ServiceImpl<typeof ExecutionService> {
-  const { tasks } = executions;
-  const { engine } = tasks;
+  const { engine } = executions;
   const { store } = engine;
 
   const find = (caller: Caller, requestId: string) =>
@@ -55,7 +52,7 @@ export function executionService(executions: ExecutionsContext): ServiceImpl<typ
     },
 
     async getExecution(request, context) {
-      const caller = await callerOf(tasks, context);
+      const caller = await callerOf(executions, context);
       return store.read(async (tx) => {
         const name = request.name.value ?? "";
         const found = request.name.case === "requestId" ? findExecution(tx, name) : findByTask(tx, name);
@@ -78,13 +75,13 @@ export function executionService(executions: ExecutionsContext): ServiceImpl<typ
     listExecutions: (request, context) => listPage(executions, request, context),
 
     async listReceipts({ requestId }, context) {
-      const caller = await callerOf(tasks, context);
+      const caller = await callerOf(executions, context);
       await find(caller, requestId);
       return { receipts: await store.read((tx) => readReceipts(tx, requestId)) };
     },
 
     async *watchReceipts(request, context) {
-      const caller = await callerOf(tasks, context);
+      const caller = await callerOf(executions, context);
       const record = await find(caller, request.requestId);
       requireNumber(record, request);
       if (request.tellStart) yield {};
@@ -92,23 +89,20 @@ export function executionService(executions: ExecutionsContext): ServiceImpl<typ
     },
 
     async approveExecution({ requestId }, context) {
-      const caller = await callerOf(tasks, context);
+      const caller = await callerOf(executions, context);
       const record = await find(caller, requestId);
       requireBuyer(caller, record);
       return { receipt: await executions.approvals.approve(requestId) };
     },
 
     async cancelExecution({ requestId, reason }, context) {
-      const caller = await callerOf(tasks, context);
+      const caller = await callerOf(executions, context);
       const receipt = await store.write(async (tx) => {
         const record = requireVisible(caller, await findExecution(tx, requestId), requestId);
         requireBuyer(caller, record);
         if (record.status !== ExecutionStatus.CANCELLED) {
           if (isTerminal(record.status)) throw stateConflict(record, "the execution has ended");
-          const value = create(TaskCancelledSchema, { reason });
-          await engine.changeWithin(tx, record.taskId, (before, nowMs) =>
-            advance(before, { payload: { case: "cancelled", value }, by: "delegator" }, nowMs),
-          );
+          await engine.cancel(tx, record.taskId, reason);
         }
         const after = requireVisible(caller, await findExecution(tx, requestId), requestId);
         return readReceipt(tx, requestId, after.lastNumber);
@@ -122,13 +116,13 @@ export function executionService(executions: ExecutionsContext): ServiceImpl<typ
     },
 
     async getCallbackKey(_request, context) {
-      await tasks.authority.identify(context);
+      await executions.authority.identify(context);
       const { publicKey, keyId } = executions.callbackKey;
       return { publicKey, keyId };
     },
 
     async getSettlement({ requestId }, context) {
-      const caller = await callerOf(tasks, context);
+      const caller = await callerOf(executions, context);
       const record = await find(caller, requestId);
       return store.read(async (tx) => {
         if (record.taskId === "") return { settlement: create(SettlementSchema) };
@@ -151,14 +145,14 @@ export function executionService(executions: ExecutionsContext): ServiceImpl<typ
 }
 
 async function listPage(
-  { tasks }: ExecutionsContext,
+  executions: ExecutionsContext,
   { party, pageSize: asked, pageToken }: ListExecutionsRequest,
   context: HandlerContext,
 ) {
-  const identity = await tasks.authority.identify(context);
+  const identity = await executions.authority.identify(context);
   const id = party.value ?? "";
-  const options = callOptions(tasks, context);
-  const { agent } = await tasks.dependencies.agents.getAgent({ id, viewer: identity.principal }, options);
+  const options = callOptions(executions, context);
+  const { agent } = await executions.agents.getAgent({ id, viewer: identity.principal }, options);
   if (agent === undefined || !mayActFor(identity, agent.principal)) {
     const field = party.case === "buyerAgentId" ? "buyer_agent_id" : "seller_agent_id";
     throw new DeputeError(
@@ -173,7 +167,7 @@ async function listPage(
   const after =
     createMs === undefined ? undefined : { createMs: Number(createMs), requestId: String(requestId) };
   const column = party.case === "buyerAgentId" ? "buyer_id" : "seller_id";
-  const rows = await tasks.engine.store.read((tx) => listExecutions(tx, column, id, after, size + 1));
+  const rows = await executions.engine.store.read((tx) => listExecutions(tx, column, id, after, size + 1));
   const { items: page, more } = cutPage(rows, size, ({ receipt }) =>
     bytesOf(ExecutionReceiptSchema, receipt),
   );
@@ -192,12 +186,12 @@ function requireNumber({ lastNumber }: ExecutionRecord, { afterNumber }: WatchRe
 }
 
 async function* watch(
-  { tasks, wakeUps }: ExecutionsContext,
+  { engine, timers, pollMs, stopping, wakeUps }: ExecutionsContext,
   { requestId, afterNumber }: WatchReceiptsRequest,
   context: Pick<HandlerContext, "signal">,
 ): AsyncGenerator<NumberedReceipt, void, undefined> {
-  const { store } = tasks.engine;
-  const link = linkSignals(context.signal, tasks.stopping);
+  const { store } = engine;
+  const link = linkSignals(context.signal, stopping);
   // Whether anything may still come is read with the receipts, so that the newest one is known to be the last.
   const last = await store.read((tx) => lastOf(tx, requestId));
   if (last === afterNumber) return link.release();
@@ -212,8 +206,8 @@ async function* watch(
       position: ({ number }) => number,
       after: afterNumber,
       wake: (listener) => wakeUps.on(requestId, listener),
-      pollMs: IDLE_POLLS * tasks.pollMs,
-      timers: tasks.timers,
+      pollMs: IDLE_POLLS * pollMs,
+      timers,
       signal: link.signal,
       done: ({ number }) => number === end,
     });

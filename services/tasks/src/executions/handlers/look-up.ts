@@ -5,7 +5,7 @@ import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
 import type { PublishedOffer } from "@depute/contracts/depute/registry/v1/offer_service_pb";
 import { ErrorReason } from "@depute/core";
 import { reasonOf } from "@depute/service";
-import type { Target } from "../../core/creation/admission.ts";
+import type { Target } from "../../core/index.ts";
 import type { Found } from "../rules/admission.ts";
 import type { ExecutionsContext } from "./context.ts";
 
@@ -34,7 +34,7 @@ export async function lookUpOffer(
   const hidden = await look("", "");
   if (hidden?.offer?.sellerAgent?.agentId !== sellerAgentId) return { kind: "no_offer" };
   try {
-    await executions.tasks.dependencies.agents.getAgent({ id: sellerAgentId, viewer }, options);
+    await executions.agents.getAgent({ id: sellerAgentId, viewer }, options);
     return { kind: "not_for_buyer" };
   } catch (error) {
     if (reasonOf(error) === ErrorReason.AGENT_NOT_FOUND) return { kind: "no_offer" };
@@ -62,7 +62,7 @@ async function getOffer(
  * published as one, or free work, which any of the seller's workers does that takes everything.
  */
 export async function resolveWork(
-  { tasks }: ExecutionsContext,
+  { discovery }: ExecutionsContext,
   offer: Offer,
   { id: agentId, principal: agentPrincipal }: Agent,
   options: CallOptions,
@@ -70,10 +70,7 @@ export async function resolveWork(
   const target = { agentId, agentPrincipal, overseerId: undefined, contract: undefined };
   for (const capabilityId of (offer.capabilities?.values ?? []).slice(0, MAX_WORDS)) {
     try {
-      const { capability } = await tasks.dependencies.discovery.resolveCapability(
-        { capabilityId, agentId },
-        options,
-      );
+      const { capability } = await discovery.resolveCapability({ capabilityId, agentId }, options);
       if (capability !== undefined) return { ...target, capability };
     } catch (error) {
       if (!NO_CAPABILITY.has(reasonOf(error))) throw error;

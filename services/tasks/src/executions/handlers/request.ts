@@ -8,18 +8,15 @@ import {
 } from "@depute/contracts/agenta/delegation/v0/execution_request_pb";
 import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
-import { mayActFor } from "@depute/service";
+import { mayActFor, messageDigest } from "@depute/service";
 import type { ReadTx } from "@depute/store";
-import { messageDigest } from "../../core/engine/digest.ts";
-import { callOptions } from "../../core/handlers/context.ts";
-import { DELEGATE_RIGHT } from "../../core/handlers/create.ts";
-import { checkValue, MAX_VALUE_BYTES } from "../../core/rules/values.ts";
+import { checkValue, DELEGATE_RIGHT, MAX_VALUE_BYTES } from "../../core/index.ts";
 import { checkRequestForms } from "../rules/forms.ts";
 import { findByKey, findExecution } from "../store/execution-rows.ts";
 import { readReceipt } from "../store/receipt-rows.ts";
 import type { Answered, Asked } from "./asked.ts";
 import { consider, findAgent } from "./consider.ts";
-import type { ExecutionsContext } from "./context.ts";
+import { callOptions, type ExecutionsContext } from "./context.ts";
 import { accepted, refusalNow, rejected, treeRefusal } from "./enter.ts";
 
 /**
@@ -33,15 +30,14 @@ export async function requestExecution(
   request: ExecutionRequest,
   context: HandlerContext,
 ): Promise<Answered> {
-  const { tasks } = executions;
-  const { store } = tasks.engine;
+  const { store } = executions.engine;
   const input = fromJson(ValueSchema, request.input ?? {});
   checkValue(input, "request.input", MAX_VALUE_BYTES);
   checkRequestForms(request);
   const asked = await identifyBuyer(executions, request, context);
   const known = await store.read((tx) => findAnswered(tx, asked));
   if (known !== undefined) return known;
-  const options = callOptions(tasks, context);
+  const options = callOptions(executions, context);
   const considered = await consider(executions, asked, options);
   const reject = (error: ExecutionError) =>
     store.write(async (tx) => (await findAnswered(tx, asked)) ?? rejected(tx, executions, asked, error));
@@ -63,15 +59,15 @@ export async function requestExecution(
 
 /** Who asks: the buyer is an agent of the caller's. Its organization is judged with the request. */
 async function identifyBuyer(
-  { tasks }: ExecutionsContext,
+  executions: ExecutionsContext,
   request: ExecutionRequest,
   context: HandlerContext,
 ): Promise<Asked> {
   const resource = `${request.sellerAgentId}/${request.offerId}`;
-  const identity = await tasks.authority.authorise(context, { ...DELEGATE_RIGHT, resource });
+  const identity = await executions.authority.authorise(context, { ...DELEGATE_RIGHT, resource });
   const id = request.buyerAgent?.agentId ?? "";
-  const options = callOptions(tasks, context);
-  const buyer = await findAgent(tasks.dependencies, id, identity.principal, options);
+  const options = callOptions(executions, context);
+  const buyer = await findAgent(executions, id, identity.principal, options);
   if (buyer?.status !== AgentStatus.ACTIVE || !mayActFor(identity, buyer.principal)) {
     throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, "the buyer is no agent of the caller's", {
       metadata: { agent: id },

@@ -1,6 +1,6 @@
 import type { Clock } from "@depute/core";
-import type { Store } from "@depute/store";
-import { RegularPurge, type RegularPurgeOptions } from "../../core/engine/regular-purge.ts";
+import { RegularPurge, type RegularPurgeOptions } from "@depute/service";
+import type { TaskStore } from "../../core/index.ts";
 import { deleteExecution, endedExecutions, rejectedExecutions } from "../store/purge-rows.ts";
 
 /** Executions that are forgotten in one transaction. */
@@ -9,7 +9,7 @@ const BATCH = 100;
 const SHORTEST_MS = 24 * 3_600_000;
 
 export interface PurgerOptions extends RegularPurgeOptions {
-  readonly store: Store;
+  readonly store: TaskStore;
   readonly clock: Clock;
   /** How long an execution is kept after its end, milliseconds. */
   readonly retentionMs: number;

@@ -1,7 +1,7 @@
-import type { Timers } from "@depute/core";
+import type { Clock, Timers } from "@depute/core";
 import type { Logger } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import type { Engine } from "../../core/engine/engine.ts";
+import type { TaskStore } from "../../core/index.ts";
 import type { ExecutionBook } from "../book/book.ts";
 import { dueExecutions, earliestDue, findExecution } from "../store/execution-rows.ts";
 
@@ -11,7 +11,8 @@ const BATCH = 100;
 const MAX_WAIT_MS = 1000;
 
 export interface TimekeeperOptions {
-  readonly engine: Engine;
+  readonly store: TaskStore;
+  readonly clock: Clock;
   readonly book: ExecutionBook;
   readonly timers: Timers;
   readonly log: Logger;
@@ -58,8 +59,7 @@ export class ExecutionTimekeeper {
 
   /** @returns milliseconds to the next look */
   async #applyTime(): Promise<number> {
-    const { engine, log } = this.#options;
-    const { store, clock } = engine;
+    const { store, clock, log } = this.#options;
     try {
       for (let more = true; more && !this.#closed; ) {
         const due = await store.read((tx) => dueExecutions(tx, clock.now(), BATCH));

@@ -4,7 +4,7 @@ import type { AgentManifest } from "@depute/contracts/cap/v1/manifest_pb";
 import { type CapMessage, CapMessageSchema } from "@depute/contracts/cap/v1/message_pb";
 import { canonicalJson, DeputeError, ErrorReason, invalid } from "@depute/core";
 import { encode, WireEncodeError } from "@depute/wire";
-import { MAX_VALUE_DEPTH } from "../../core/rules/values.ts";
+import { MAX_VALUE_DEPTH } from "../../core/rules/index.ts";
 import { kindOf, type Words, wordsOf } from "./message.ts";
 
 /** Bytes that a message may have as JSON. */

@@ -6,7 +6,7 @@ import {
   MessageOrigin,
 } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { formatTime, fromTimestamp } from "@depute/core";
-import { statusName } from "../../core/rules/state-machine.ts";
+import { statusName } from "../../core/rules/index.ts";
 
 /** A lineage for people to read: one line a task or message, indented by its place in the tree. */
 export function lineageText(root: LineageTask): string {

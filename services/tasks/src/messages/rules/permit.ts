@@ -7,8 +7,7 @@ import type {
 import { Verdict as Verdicts } from "@depute/contracts/cap/v1/message_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
-import { isTerminal, statusName } from "../../core/rules/state-machine.ts";
-import { taskNotFound } from "../../core/rules/visibility.ts";
+import { isTerminal, statusName, taskNotFound } from "../../core/rules/index.ts";
 import type { Failure } from "./error-actions.ts";
 import { type Kind, kindOf } from "./message.ts";
 import { baseOf, isRole, ORCHESTRATOR, USER } from "./participant.ts";

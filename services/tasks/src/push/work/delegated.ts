@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { WorkFailure, type WorkResult, WorkSuspension } from "@depute/client";
 import { type DelegateRequest, TaskResumeRequestSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import { fromTimestamp } from "@depute/core";
-import { limitsMs } from "../../core/rules/limits.ts";
+import { limitsMs } from "../../core/index.ts";
 import type { Peer } from "../peers/peer.ts";
 import { watched } from "../peers/watched.ts";
 import { budgetOf, handOver, readTerms, termsOf } from "../rules/hand-over.ts";

@@ -1,11 +1,9 @@
 import { carryOut, Released, WorkFailure } from "@depute/client";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Assignment } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import type { Timers } from "@depute/core";
 import type { Logger } from "@depute/service";
-import type { TasksContext } from "../../core/handlers/context.ts";
-import { assignmentOf, claim, type WorkerStream } from "../../core/queue/claim.ts";
-import { agentsWithWork, heldBy } from "../../core/store/queue-rows.ts";
-import { readTask } from "../../core/store/task-rows.ts";
+import type { TaskEngine, WorkerStream } from "../../core/index.ts";
 import type { Endpoints } from "../peers/agents.ts";
 import { UNREACHABLE } from "../rules/refusal.ts";
 import { type Push, pause, workAt } from "./push-work.ts";
@@ -22,7 +20,10 @@ const LOOK_MS = 2000;
 const AWAY_MS = 1000;
 
 export interface DispatcherOptions {
-  readonly tasks: TasksContext;
+  readonly engine: TaskEngine;
+  readonly timers: Timers;
+  /** Aborts when the process drains. */
+  readonly stopping: AbortSignal;
   readonly endpoints: Endpoints;
   readonly push: Push;
   readonly log: Logger;
@@ -55,10 +56,10 @@ export class Dispatcher {
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    this.#calls = ownWorkerCalls(options.tasks);
+    this.#calls = ownWorkerCalls(options.engine.workers);
     // No agent's id begins with a colon, so no worker of another kind holds anything by this name.
     this.#holder = `:endpoint/${options.instance}`;
-    options.tasks.engine.observe(async (tx, { after }) => {
+    options.engine.observe(async (tx, { after }) => {
       const { status, agentId } = after.task;
       if (status === TaskStatus.PENDING) tx.afterCommit(() => this.notice(agentId));
     });
@@ -66,16 +67,7 @@ export class Dispatcher {
 
   /** Takes up what a process before this one was doing, and looks for work from then on. */
   async start(): Promise<void> {
-    const { engine, contextMemory } = this.#options.tasks;
-    const held = await engine.store.read(async (tx) => {
-      const nowMs = engine.clock.now();
-      const assignments: Assignment[] = [];
-      for (const taskId of await heldBy(tx, this.#holder)) {
-        const record = await readTask(tx, taskId);
-        if (record !== undefined) assignments.push(await assignmentOf(tx, record, contextMemory, nowMs));
-      }
-      return assignments;
-    });
+    const held = await this.#options.engine.workers.heldBy(this.#holder);
     for (const assignment of held) this.#carryOut(assignment);
     this.#look();
   }
@@ -98,15 +90,14 @@ export class Dispatcher {
 
   /** A process that drains takes nothing new. */
   get #isClosing(): boolean {
-    return this.#closing.signal.aborted || this.#options.tasks.stopping.aborted;
+    return this.#closing.signal.aborted || this.#options.stopping.aborted;
   }
 
   /** What waits since before this process, or was not noticed. */
   #look(): void {
-    const { tasks } = this.#options;
-    const { engine } = tasks;
-    engine.store
-      .read((tx) => agentsWithWork(tx, this.#lookedAt, engine.clock.now(), LOOK_BATCH))
+    const { engine, timers } = this.#options;
+    engine.workers
+      .agentsWithWork(this.#lookedAt, LOOK_BATCH)
       .then(
         (agentIds) => {
           this.#lookedAt = agentIds.length < LOOK_BATCH ? "" : (agentIds.at(-1) ?? "");
@@ -116,7 +107,7 @@ export class Dispatcher {
       )
       .finally(() => {
         if (this.#closing.signal.aborted) return;
-        this.#cancelLook = tasks.timers.after(LOOK_MS, () => this.#look());
+        this.#cancelLook = timers.after(LOOK_MS, () => this.#look());
       });
   }
 
@@ -145,7 +136,7 @@ export class Dispatcher {
 
   /** @returns whether more may wait for the agent than was taken */
   async #take(agentId: string): Promise<boolean> {
-    const { tasks, endpoints, capacity, perAgent } = this.#options;
+    const { engine, endpoints, capacity, perAgent } = this.#options;
     const endpoint = await endpoints.of(agentId, this.#closing.signal);
     if (endpoint === "") return false;
     const room = Math.min(capacity - this.#running.size, perAgent - (this.#byAgent.get(agentId) ?? 0));
@@ -157,7 +148,7 @@ export class Dispatcher {
       capabilityIds: [],
       holder: this.#holder,
     };
-    const taken = await claim(tasks.engine, stream, room, tasks.contextMemory);
+    const taken = await engine.workers.take(stream, room);
     for (const assignment of taken) this.#carryOut(assignment);
     return taken.length > 0;
   }
@@ -217,7 +208,7 @@ export class Dispatcher {
       } catch (err) {
         signal.throwIfAborted();
         this.#complain(err);
-        await pause(this.#options.tasks.timers, AWAY_MS, signal);
+        await pause(this.#options.timers, AWAY_MS, signal);
       }
     }
   }

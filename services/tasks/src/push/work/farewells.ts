@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { TaskCancelRequestSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import type { Clock, Timers } from "@depute/core";
 import type { Logger } from "@depute/service";
-import type { Store } from "@depute/store";
+import type { TaskStore } from "../../core/index.ts";
 import type { PeerAt } from "../peers/peers.ts";
 import { PeerFault, UNREACHABLE } from "../rules/refusal.ts";
 import {
@@ -24,7 +24,7 @@ const MAX_TRIES = 24;
 const LOOK_MS = 5000;
 
 export interface FarewellsOptions {
-  readonly store: Store;
+  readonly store: TaskStore;
   readonly peerAt: PeerAt;
   readonly clock: Clock;
   readonly timers: Timers;

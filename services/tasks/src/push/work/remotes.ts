@@ -1,12 +1,14 @@
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Lease } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { ErrorReason, reasonName } from "@depute/core";
+import { type Clock, ErrorReason, reasonName } from "@depute/core";
 import type { WriteTx } from "@depute/store";
-import type { Engine, TaskChange } from "../../core/engine/engine.ts";
-import { requireLease } from "../../core/rules/lease.ts";
-import { isTerminal } from "../../core/rules/state-machine.ts";
-import { taskNotFound } from "../../core/rules/visibility.ts";
-import { readTask } from "../../core/store/task-rows.ts";
+import {
+  isTerminal,
+  requireLease,
+  type TaskChange,
+  type TaskEngine,
+  taskNotFound,
+} from "../../core/index.ts";
 import {
   deleteOpenRemote,
   deleteRemote,
@@ -24,12 +26,14 @@ const TIMED_OUT = reasonName(ErrorReason.TASK_TIMEOUT);
  * written in the transactions of what they follow from.
  */
 export class Remotes {
-  readonly #engine: Engine;
+  readonly #engine: TaskEngine;
+  readonly #clock: Clock;
   #onOwed = () => {};
   #onEnd: (taskId: string) => void = () => {};
 
-  constructor(engine: Engine) {
+  constructor(engine: TaskEngine, clock: Clock) {
     this.#engine = engine;
+    this.#clock = clock;
     engine.observe((tx, change) => this.#follow(tx, change));
   }
 
@@ -50,7 +54,7 @@ export class Remotes {
   /** Notes work before it is handed over. @throws DeputeError LEASE_LOST */
   async begin(lease: Lease, remote: Remote): Promise<void> {
     await this.#engine.store.write(async (tx) => {
-      const record = await readTask(tx, lease.taskId);
+      const record = await this.#engine.find(tx, lease.taskId);
       if (record === undefined) throw taskNotFound(lease.taskId);
       requireLease(record, lease);
       await insertRemote(tx, remote);
@@ -69,8 +73,7 @@ export class Remotes {
 
   /** It is to be called off at the endpoint, though its task goes on. */
   async callOff({ taskId }: Remote, reason: string): Promise<void> {
-    const { store, clock } = this.#engine;
-    await store.write((tx) => this.#owe(tx, taskId, reason, clock.now()));
+    await this.#engine.store.write((tx) => this.#owe(tx, taskId, reason, this.#clock.now()));
   }
 
   async #owe(tx: WriteTx, taskId: string, reason: string, nowMs: number): Promise<void> {
@@ -88,10 +91,10 @@ export class Remotes {
       await deleteOpenRemote(tx, id);
       tx.afterCommit(() => this.#onEnd(id));
     } else if (isTerminal(status)) {
-      await this.#owe(tx, id, failure?.message || failure?.reason || "", this.#engine.clock.now());
+      await this.#owe(tx, id, failure?.message || failure?.reason || "", this.#clock.now());
     } else if (events.some(isTimedOutAttempt)) {
       // The next attempt is to be a new one there, too.
-      await this.#owe(tx, id, "the attempt took too long", this.#engine.clock.now());
+      await this.#owe(tx, id, "the attempt took too long", this.#clock.now());
     }
   }
 }

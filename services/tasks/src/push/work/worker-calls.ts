@@ -1,16 +1,9 @@
-import { type Client, createClient } from "@connectrpc/connect";
+import type { Client } from "@connectrpc/connect";
 import { WorkFailure } from "@depute/client";
-import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import type { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
 import { ErrorReason, reasonName } from "@depute/core";
-import { type Authority, createDirectTransport, fromConnectError, LOCAL_PRINCIPAL } from "@depute/service";
-import type { TasksContext } from "../../core/handlers/context.ts";
-import { workerService } from "../../core/handlers/worker-service.ts";
-
-/** The platform itself. */
-const OWN: Authority = {
-  identify: async () => ({ principal: LOCAL_PRINCIPAL, local: true }),
-  authorise: async () => ({ principal: LOCAL_PRINCIPAL, local: true, blocks: [] }),
-};
+import { fromConnectError } from "@depute/service";
+import type { TaskEngine } from "../../core/index.ts";
 
 /** What an endpoint gave and the platform does not take; the same again would not be taken either. */
 const FINAL: ReadonlySet<ErrorReason> = new Set([
@@ -23,10 +16,7 @@ const FINAL: ReadonlySet<ErrorReason> = new Set([
  * The calls of a worker that is part of the service, and works for any agent: the same handlers as for others, with leases
  * and epochs as theirs.
  */
-export function ownWorkerCalls(tasks: TasksContext): Client<typeof WorkerService> {
-  const service = workerService({ ...tasks, authority: OWN });
-  const transport = createDirectTransport({ routes: (router) => router.service(WorkerService, service) });
-  const calls = createClient(WorkerService, transport);
+export function ownWorkerCalls({ calls }: TaskEngine["workers"]): Client<typeof WorkerService> {
   return {
     ...calls,
     reportPartial: (request, options) => taken(calls.reportPartial(request, options)),

@@ -19,10 +19,17 @@ import {
   pageSize,
   type Timers,
 } from "@depute/core";
-import { bytesOf, cutPage, follow, type Identity, linkSignals, mayActFor, ownOptions } from "@depute/service";
-import { requireAllowed } from "../../core/creation/delegation-policy.ts";
-import type { WakeUps } from "../../core/engine/wake-ups.ts";
-import type { TasksContext } from "../../core/handlers/context.ts";
+import {
+  bytesOf,
+  cutPage,
+  follow,
+  type Identity,
+  linkSignals,
+  mayActFor,
+  ownOptions,
+  type WakeUps,
+} from "@depute/service";
+import type { TaskEngine } from "../../core/index.ts";
 import { type Agents, agentNotFound, type KnownAgent } from "../engine/agents.ts";
 import type { Ending, SessionEngine } from "../engine/engine.ts";
 import type { KnownSession } from "../engine/known.ts";
@@ -42,7 +49,7 @@ export interface SessionsContext {
   readonly rates: MessageRates;
   readonly transcripts: Transcripts;
   /** The task engine: delegated work is a task. */
-  readonly tasks: TasksContext;
+  readonly tasks: TaskEngine;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly wakeUps: WakeUps;
@@ -123,7 +130,7 @@ export function sessionService(sessions: SessionsContext): ServiceImpl<typeof Se
       if (body?.case === "delegate" && own !== undefined) {
         for (const { registryId } of coming) {
           const options = ownOptions(context, clock);
-          await requireAllowed(tasks.dependencies, own, registryId, body.value.scope, options);
+          await tasks.requireAllowed(own, registryId, body.value.scope, options);
         }
       }
       const proof = callers.messageProof(context);

@@ -3,26 +3,12 @@ import { durationFromMs, type Value, ValueSchema } from "@bufbuild/protobuf/wkt"
 import { objectOf, type Session, type SessionObject, workOf } from "@depute/asp";
 import { DelegationAuthority, DelegationAuthoritySchema } from "@depute/contracts/asp/v0/common_pb";
 import type { Envelope } from "@depute/contracts/asp/v0/envelope_pb";
-import {
-  TaskAcceptedSchema,
-  TaskCancelledSchema,
-  TaskCompletedSchema,
-  TaskStartedSchema,
-  TaskSubmittedSchema,
-} from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import { TaskLimitsSchema, TaskOutputSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
+import { TaskLimitsSchema, TaskOutputSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
-import { ErrorReason, type Timers } from "@depute/core";
+import { type Clock, ErrorReason, type Timers } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import { fromConnectError, type Logger, Outbox, ownHeaders } from "@depute/service";
-import { admit, resolveTarget } from "../../core/creation/admission.ts";
-import { createTask } from "../../core/creation/create-task.ts";
-import { draftDigest } from "../../core/engine/digest.ts";
-import { asCaller, type TasksContext } from "../../core/handlers/context.ts";
-import { type Advance, advance, type Step } from "../../core/rules/advance.ts";
-import type { TaskRecord } from "../../core/rules/record.ts";
-import { isTerminal } from "../../core/rules/state-machine.ts";
-import { insertHeldResult } from "../../core/store/work-rows.ts";
+import { asCaller, type TaskEngine } from "../../core/index.ts";
 import type { SessionEngine } from "../engine/engine.ts";
 import { readMessages, readParties, readSession } from "../store/session-rows.ts";
 import { seenTo, setTask, type WorkRow, worksDue } from "../store/work-rows.ts";
@@ -40,7 +26,8 @@ const FINAL: ReadonlySet<ErrorReason> = new Set([
 
 export interface DelegatedWorkOptions {
   readonly engine: SessionEngine;
-  readonly tasks: TasksContext;
+  readonly tasks: TaskEngine;
+  readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
 }
@@ -53,7 +40,7 @@ export interface DelegatedWorkOptions {
  *
  * The session is the truth: what happened to a delegation is noted in the transaction of the message, and seen to from there.
  */
-export function delegatedWork({ engine, tasks, timers, log }: DelegatedWorkOptions): Outbox<WorkRow> {
+export function delegatedWork({ engine, tasks, clock, timers, log }: DelegatedWorkOptions): Outbox<WorkRow> {
   const { store } = engine;
   return new Outbox<WorkRow>({
     timers,
@@ -70,7 +57,7 @@ export function delegatedWork({ engine, tasks, timers, log }: DelegatedWorkOptio
       if (taskId === "" && (state === "going" || state === "reported")) {
         const options = { headers: ownHeaders(""), signal, timeoutMs: TIMEOUT_MS };
         try {
-          taskId = await begin(tasks, found, options);
+          taskId = await begin(tasks, clock, found, options);
         } catch (thrown) {
           const refusal = fromConnectError(thrown);
           if (!FINAL.has(refusal.reason)) throw thrown;
@@ -132,12 +119,12 @@ async function read(
 
 /** Creates the task, once. */
 async function begin(
-  tasks: TasksContext,
+  tasks: TaskEngine,
+  clock: Clock,
   { session, delegation, principal, delegateId, asked: message }: Omit<Found, "report">,
   options: { headers: Headers; signal: AbortSignal; timeoutMs: number },
 ): Promise<string> {
   const { sessionId, expireMs } = session;
-  const { engine, dependencies, clock, treeLimits, contextMemory } = tasks;
   const body = message.content?.body?.kind;
   const { scope = "", context } = body?.case === "delegate" ? body.value : {};
   const authority = DelegationAuthoritySchema.value[delegation.authority ?? DelegationAuthority.ADVISORY];
@@ -157,80 +144,45 @@ async function begin(
     input: fromJson(ValueSchema, input),
   });
   // Nothing is waited for once the session is over. When this is tried is no part of what is asked for.
-  const digest = draftDigest(asked);
   const limits = create(TaskLimitsSchema, { total: durationFromMs(Math.max(1, expireMs - clock.now())) });
   const draft = { ...asked, limits };
-  const requestId = `asp_${sha256Hex(`${sessionId}/${delegation.id}`)}`;
-  const target = await resolveTarget(dependencies, draft, principal, options);
-  const admitted = await admit(dependencies, draft, target, principal, clock.now(), options);
-  const policies = { reusePolicy: 0, conflictPolicy: 0 } as const;
-  const caller = asCaller({ principal, local: false });
-  const request = { delegator: principal, requestId, draft, digest, policies };
-  return (await createTask(engine, request, admitted, { caller, treeLimits, contextMemory })).taskId;
+  const admitted = await tasks.admit({ draft, delegator: principal }, options);
+  const creation = {
+    draft,
+    admitted,
+    delegator: principal,
+    requestId: `asp_${sha256Hex(`${sessionId}/${delegation.id}`)}`,
+    viewer: asCaller({ principal, local: false }),
+    sameAs: asked,
+  };
+  const { taskId } = await tasks.store.write((tx) => tasks.create(tx, creation), { isRepeatable: true });
+  return taskId;
 }
 
-/** Ends the task with the report. Work that waits for somebody else is not waited for any more. */
+/** Ends the task with the report. Work that waits for an answer, a review or a resumption is cancelled. */
 async function finish(
-  { engine }: TasksContext,
+  tasks: TaskEngine,
   taskId: string,
   delegation: SessionObject,
   report: Envelope | undefined,
 ): Promise<void> {
   const said = report?.content?.body?.kind;
   const { data, subject = "" } = said?.case === "inform" ? said.value : {};
-  await engine.change(taskId, async (before, nowMs, tx) => {
-    const { status, attempt } = before.task;
-    if (isTerminal(status)) return { record: before, events: [] };
-    if (!ENDABLE.has(status)) {
-      return advance(before, cancelled("the delegate has reported in the session"), nowMs);
-    }
-    const output = create(TaskOutputSchema, { full: data ?? NULL, minimal: subject });
-    const result = create(TaskCompletedSchema, { output });
-    const { overseerId } = before.task;
-    if (overseerId !== "") await insertHeldResult(tx, taskId, result);
-    const next = status === TaskStatus.PENDING ? attempt + 1 : attempt;
-    const accepted = create(TaskAcceptedSchema, { worker: "asp", attempt: next });
-    const started = create(TaskStartedSchema, { attempt: next });
-    const submitted = create(TaskSubmittedSchema, { attempt: next, overseerId });
-    const steps: Step[] = [
-      ...(status === TaskStatus.PENDING
-        ? [{ payload: { case: "accepted", value: accepted }, by: "worker", holder: delegation.id } as const]
-        : []),
-      ...(status === TaskStatus.RUNNING
-        ? []
-        : [{ payload: { case: "started", value: started }, by: "worker" } as const]),
-      {
-        payload:
-          overseerId === "" ? { case: "completed", value: result } : { case: "submitted", value: submitted },
-        by: "worker",
-        settles: "complete",
-      },
-    ];
-    return steps.reduce<Advance>(
-      ({ record, events }, step) => {
-        const after = advance(record, step, nowMs);
-        return { record: after.record, events: [...events, ...after.events] };
-      },
-      { record: before, events: [] },
-    );
+  const completion = {
+    worker: { holder: delegation.id, worker: "asp" },
+    output: create(TaskOutputSchema, { full: data ?? NULL, minimal: subject }),
+    fromAnyWorker: true,
+  };
+  await tasks.store.write(async (tx) => {
+    if (await tasks.complete(tx, taskId, completion)) return;
+    await tasks.cancel(tx, taskId, "the delegate has reported in the session", { ifOpen: true });
   });
 }
 
 const NULL: Value = fromJson(ValueSchema, null);
-const ENDABLE: ReadonlySet<TaskStatus> = new Set([
-  TaskStatus.PENDING,
-  TaskStatus.ACCEPTED,
-  TaskStatus.RUNNING,
-]);
 
-async function cancel({ engine }: TasksContext, taskId: string): Promise<void> {
-  await engine.change(taskId, (before: TaskRecord, nowMs) =>
-    isTerminal(before.task.status)
-      ? { record: before, events: [] }
-      : advance(before, cancelled("the delegation has ended without a report"), nowMs),
+async function cancel(tasks: TaskEngine, taskId: string): Promise<void> {
+  await tasks.store.write((tx) =>
+    tasks.cancel(tx, taskId, "the delegation has ended without a report", { ifOpen: true }),
   );
-}
-
-function cancelled(reason: string): Step {
-  return { payload: { case: "cancelled", value: create(TaskCancelledSchema, { reason }) }, by: "delegator" };
 }

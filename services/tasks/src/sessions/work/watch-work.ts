@@ -1,9 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { MAX_DURATION_MS, objectOf, workOf } from "@depute/asp";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import { waitFor } from "../../core/engine/wait.ts";
-import { watchTask } from "../../core/engine/watch.ts";
-import { watchOptions } from "../../core/handlers/context.ts";
+import { waitFor } from "@depute/service";
 import type { SessionsContext } from "../handlers/session-service.ts";
 import { findWork } from "../store/work-rows.ts";
 
@@ -21,8 +19,7 @@ export async function* watchWork(
 ): AsyncGenerator<TaskEvent, void, undefined> {
   const { tasks } = sessions;
   const taskId = await taskOf(sessions, place, context);
-  const record = taskId === undefined ? undefined : await tasks.engine.find(taskId);
-  if (record !== undefined) yield* watchTask(watchOptions(tasks), record, after, context);
+  if (taskId !== undefined) yield* tasks.watch(taskId, after, context);
 }
 
 /** Waits for the task of a delegation. @returns undefined when there is none and will be none, or nobody waits any more */

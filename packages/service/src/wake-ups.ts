@@ -1,11 +1,5 @@
 import { type Bus, LOOK_AT_EVERYTHING } from "@depute/bus";
 
-/** Wakes the watchers of a task; the key is its id. */
-export const TASK_TOPIC = "tasks";
-
-/** Wakes the workers of an agent; the key is the agent's id. */
-export const ASSIGNMENT_TOPIC = "assignments";
-
 interface Waiting {
   readonly listeners: Set<() => void>;
   version: number;

@@ -3,37 +3,24 @@ import { TaskChangesRequestedSchema } from "@depute/contracts/depute/tasks/v1/ta
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import type { WriteTx } from "@depute/store";
-import { type Advance, advance } from "../core/rules/advance.ts";
-import { failureOf, type TaskPayload } from "../core/rules/apply-event.ts";
-import type { TaskRecord } from "../core/rules/record.ts";
-import { deleteHeldResult, readHeldResult } from "../core/store/work-rows.ts";
+import type { Decision, ResultReviews } from "../reviews-port.ts";
+import { type Advance, advance } from "../rules/advance.ts";
+import { failureOf, type TaskPayload } from "../rules/apply-event.ts";
+import type { TaskRecord } from "../rules/record.ts";
+import { REVIEW_REJECTED, REVIEW_TIMED_OUT } from "../rules/review.ts";
+import { deleteHeldResult, readHeldResult } from "../store/work-rows.ts";
 
-/** The failure's word when an overseer turned a result down. */
-export const REVIEW_REJECTED = "REVIEW_REJECTED";
-
-/** The failure's word when nobody decided in time. */
-export const REVIEW_TIMED_OUT = "REVIEW_TIMED_OUT";
-
-/** What was made of a result: a verdict, or none in time. */
-export interface Decision {
-  /** UNSPECIFIED when the time was over. */
-  readonly verdict: ReviewVerdict;
-  readonly comment: string;
-}
-
-/** The decision that nobody made. */
-export const TIMED_OUT: Decision = {
-  verdict: ReviewVerdict.UNSPECIFIED,
-  comment: "nobody decided on the result in time",
-};
-
-/** Moves a task on by what was decided of the result that it holds. */
-export async function applyDecision(
+/** A task after a decision on the result that it holds; as it is where it holds none, because the decision was applied before. */
+export async function decided(
   tx: WriteTx,
+  reviews: Pick<ResultReviews, "deciding">,
   record: TaskRecord,
   decision: Decision,
   nowMs: number,
+  isOwn: boolean,
 ): Promise<Advance> {
+  if (record.task.status !== TaskStatus.IN_REVIEW) return { record, events: [] };
+  await reviews.deciding(tx, record, decision, isOwn);
   const payload = await payloadOf(tx, record, decision);
   await deleteHeldResult(tx, record.task.id);
   return advance(record, { payload, by: "overseer" }, nowMs);
@@ -59,10 +46,4 @@ async function payloadOf(
     default:
       return { case: "failed", value: failureOf(REVIEW_TIMED_OUT, comment) };
   }
-}
-
-/** What a task becomes by a verdict. */
-export function outcomeOf(verdict: ReviewVerdict): TaskStatus {
-  if (verdict === ReviewVerdict.APPROVED) return TaskStatus.COMPLETED;
-  return verdict === ReviewVerdict.CHANGES_REQUESTED ? TaskStatus.PENDING : TaskStatus.FAILED;
 }

@@ -1,5 +1,5 @@
 import type { Timers } from "@depute/core";
-import type { Logger } from "@depute/service";
+import type { Logger } from "./log.ts";
 
 /** How often a purge looks, milliseconds. */
 const INTERVAL_MS = 60_000;

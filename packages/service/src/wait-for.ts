@@ -1,6 +1,6 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Timers } from "@depute/core";
-import { linkSignals } from "@depute/service";
+import { linkSignals } from "./abort.ts";
 import type { WakeUps } from "./wake-ups.ts";
 
 /** What is kept of a call's own deadline for its answer, milliseconds. */
@@ -16,14 +16,14 @@ export interface WaitOptions {
 }
 
 /**
- * Looks again and again, at each wake-up of a task, until there is something or the time is up.
+ * Looks again and again, at each wake-up of a key, until there is something or the time is up.
  *
  * @param timeoutMs how long to wait at most; the call's own deadline bounds it, too
  * @returns undefined when the time was up first, or nobody waits for the answer any more
  */
 export async function waitFor<T>(
   { wakeUps, timers, pollMs, stopping }: WaitOptions,
-  taskId: string,
+  key: string,
   timeoutMs: number,
   context: Pick<HandlerContext, "signal" | "timeoutMs">,
   look: () => Promise<T | undefined>,
@@ -38,7 +38,7 @@ export async function waitFor<T>(
     woken = true;
     resume();
   };
-  const unsubscribe = wakeUps.on(taskId, rouse);
+  const unsubscribe = wakeUps.on(key, rouse);
   const cancelEnd = timers.after(Math.max(0, boundMs), () => {
     timeUp = true;
     rouse();

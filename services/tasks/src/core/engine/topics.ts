@@ -1,0 +1,5 @@
+/** Wakes the watchers of a task; the key is its id. */
+export const TASK_TOPIC = "tasks";
+
+/** Wakes the workers of an agent; the key is the agent's id. */
+export const ASSIGNMENT_TOPIC = "assignments";

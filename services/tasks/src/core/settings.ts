@@ -1,0 +1,77 @@
+import { BOUNDS_OPERATORS, defineSettings, type Settings } from "@depute/service";
+
+/** How often streams look. Modules with streams read it, too. */
+export const POLL_INTERVAL = {
+  tasksPollInterval: {
+    type: "duration",
+    default: "2s",
+    help: "how often a stream looks for events or work when no wake-up comes",
+    group: "Tasks",
+  },
+} as const;
+
+/** How long tasks are kept. Modules whose rows are about tasks read it, too. */
+export const RETENTION = {
+  tasksRetention: {
+    type: "duration",
+    default: "720h",
+    help: "how long a task is kept whole after its end",
+    group: "Tasks",
+  },
+} as const;
+
+/** The principals of CAP's orchestrator. Several modules, and the registry, read it. */
+export const ORCHESTRATORS = {
+  orchestratorPrincipals: {
+    type: "list",
+    default: [],
+    help: "principals that act as CAP's `orchestrator`",
+    group: "Registry",
+  },
+} as const;
+
+/** The settings of the task engine. */
+export const CORE_SETTINGS = defineSettings({
+  ...POLL_INTERVAL,
+  tasksStreamHeartbeat: {
+    type: "duration",
+    default: "30s",
+    help: "silence after which a stream of events or of work says that it is alive; 0s for never",
+    group: "Tasks",
+  },
+  tasksMaxDepth: { type: "int", default: 8, min: 0, max: 64, help: "tasks above a task", group: "Tasks" },
+  tasksMaxChildren: {
+    type: "int",
+    default: 100,
+    min: 0,
+    max: 10_000,
+    help: "parts that one task may ever have",
+    group: "Tasks",
+  },
+  tasksMaxOpenInTree: {
+    type: "int",
+    default: 1000,
+    min: 0,
+    max: 10_000,
+    help: "tasks below one root that have not ended",
+    group: "Tasks",
+  },
+  ...RETENTION,
+  tasksTombstoneRetention: {
+    type: "duration",
+    default: "1440h",
+    help: "how long it is known after that that it was there",
+    group: "Tasks",
+  },
+  tasksContextMemory: {
+    type: "int",
+    default: 67_108_864,
+    min: 0,
+    help: "bytes of contexts that may not be persisted, held in memory",
+    group: "Tasks",
+  },
+  // The registry reads this one, too.
+  boundsOperators: BOUNDS_OPERATORS,
+});
+
+export type CoreSettings = Settings<typeof CORE_SETTINGS>;

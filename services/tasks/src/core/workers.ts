@@ -1,0 +1,40 @@
+import { createClient } from "@connectrpc/connect";
+import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { type Authority, createDirectTransport, LOCAL_PRINCIPAL } from "@depute/service";
+import type { TasksContext } from "./handlers/context.ts";
+import { workerService } from "./handlers/worker-service.ts";
+import type { WorkerQueue } from "./port.ts";
+import { assignmentOf, claim } from "./queue/claim.ts";
+import { agentsWithWork, heldBy } from "./store/queue-rows.ts";
+import { readTask } from "./store/task-rows.ts";
+
+/** The platform itself. */
+const OWN: Authority = {
+  identify: async () => ({ principal: LOCAL_PRINCIPAL, local: true }),
+  authorise: async () => ({ principal: LOCAL_PRINCIPAL, local: true, blocks: [] }),
+};
+
+/** The queue for workers that are part of this process. Their calls are the same as those of any other worker. */
+export function ownWorkers(tasks: TasksContext): WorkerQueue {
+  const { engine, contextMemory } = tasks;
+  const service = workerService({ ...tasks, authority: OWN });
+  const transport = createDirectTransport({ routes: (router) => router.service(WorkerService, service) });
+  return {
+    calls: createClient(WorkerService, transport),
+    agentsWithWork: (afterAgentId, limit) =>
+      engine.store.read((tx) => agentsWithWork(tx, afterAgentId, engine.clock.now(), limit)),
+    take: (worker, limit) => claim(engine, worker, limit, contextMemory),
+    heldBy: (holder) =>
+      engine.store.read(async (tx) => {
+        const nowMs = engine.clock.now();
+        const assignments = [];
+        for (const taskId of await heldBy(tx, holder)) {
+          const record = await readTask(tx, taskId);
+          if (record !== undefined) {
+            assignments.push(await assignmentOf(tx, record, contextMemory, nowMs));
+          }
+        }
+        return assignments;
+      }),
+  };
+}
