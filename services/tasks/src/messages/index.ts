@@ -4,15 +4,15 @@ import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_servi
 import { MessageService } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { type ServiceDeps, type Settings, WakeUps } from "@depute/service";
 import { defineModule, type OpenModule, type TaskEngine } from "../core/index.ts";
-import { type CapContext, Told } from "./context.ts";
-import { MESSAGE_MIGRATIONS } from "./migrations.ts";
-import { Notices } from "./notices.ts";
-import { Participants } from "./participants.ts";
-import { INBOX_TOPIC } from "./post.ts";
-import { MessagePurger } from "./purger.ts";
+import { type CapContext, Told } from "./handlers/context.ts";
+import { messageService } from "./handlers/message-service.ts";
+import { Participants } from "./handlers/participants.ts";
 import { readActions } from "./rules/error-actions.ts";
-import { messageService } from "./service.ts";
 import { MESSAGE_SETTINGS } from "./settings.ts";
+import { MESSAGE_MIGRATIONS } from "./store/migrations.ts";
+import { MessagePurger } from "./time/purger.ts";
+import { Notices } from "./work/notices.ts";
+import { INBOX_TOPIC } from "./work/post.ts";
 
 /** CAP's messages at work. */
 export interface Cap extends OpenModule {

@@ -3,8 +3,8 @@ import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import type { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
 import { type Clock, DeputeError, ErrorReason } from "@depute/core";
 import { type Authority, fromConnectError, type Identity, mayActFor, ownOptions } from "@depute/service";
-import { DELEGATE_RIGHT } from "../core/index.ts";
-import { isRole, ORCHESTRATOR, type Participant, PLATFORM, USER } from "./rules/participant.ts";
+import { DELEGATE_RIGHT } from "../../core/index.ts";
+import { isRole, ORCHESTRATOR, type Participant, PLATFORM, USER } from "../rules/participant.ts";
 
 export interface ParticipantsOptions {
   readonly authority: Authority;

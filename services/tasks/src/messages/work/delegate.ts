@@ -8,18 +8,18 @@ import { type TaskDraft, TaskDraftSchema } from "@depute/contracts/depute/tasks/
 import { newId } from "@depute/core";
 import { ownOptions } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import { type Admitted, type Viewer, workOf } from "../core/index.ts";
+import { type Admitted, type Viewer, workOf } from "../../core/index.ts";
+import type { CapContext } from "../handlers/context.ts";
+import { participantNotFound } from "../handlers/participants.ts";
+import type { Sending } from "../handlers/send.ts";
+import { contentValue } from "../rules/content.ts";
+import { ATTACHMENTS, wordsOf } from "../rules/message.ts";
+import { type Intent, notAllowed, ruleNotMet } from "../rules/permit.ts";
+import { depthOf, parentIdOf, rootIdOf } from "../rules/task-id.ts";
+import { insertParty, type StoredMessage } from "../store/message-rows.ts";
+import { insertCapTask, readCapTask, readKnown, replaceCapTask } from "../store/task-rows.ts";
 import { handIn } from "./complete.ts";
-import { contentValue } from "./content.ts";
-import type { CapContext } from "./context.ts";
-import { participantNotFound } from "./participants.ts";
 import { post } from "./post.ts";
-import { insertParty, type StoredMessage } from "./rows.ts";
-import { ATTACHMENTS, wordsOf } from "./rules/message.ts";
-import { type Intent, notAllowed, ruleNotMet } from "./rules/permit.ts";
-import { depthOf, parentIdOf, rootIdOf } from "./rules/task-id.ts";
-import type { Sending } from "./send.ts";
-import { insertCapTask, readCapTask, readKnown, replaceCapTask } from "./task-rows.ts";
 import { SILENCE_MS } from "./worker.ts";
 
 /** Attempts of a task that was delegated by a message. */

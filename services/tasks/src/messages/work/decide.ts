@@ -4,15 +4,15 @@ import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_servi
 import { newId } from "@depute/core";
 import { LOCAL_PRINCIPAL, ownOptions } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import { type Decision, taskNotFound } from "../core/index.ts";
-import type { CapContext } from "./context.ts";
+import { type Decision, taskNotFound } from "../../core/index.ts";
+import type { CapContext } from "../handlers/context.ts";
+import type { Sending } from "../handlers/send.ts";
+import { wordsOf } from "../rules/message.ts";
+import { ORCHESTRATOR } from "../rules/participant.ts";
+import type { Intent, TaskFacts } from "../rules/permit.ts";
+import type { StoredMessage } from "../store/message-rows.ts";
+import { readKnown } from "../store/task-rows.ts";
 import { post } from "./post.ts";
-import type { StoredMessage } from "./rows.ts";
-import { wordsOf } from "./rules/message.ts";
-import { ORCHESTRATOR } from "./rules/participant.ts";
-import type { Intent, TaskFacts } from "./rules/permit.ts";
-import type { Sending } from "./send.ts";
-import { readKnown } from "./task-rows.ts";
 
 type Deciding = Extract<Intent, { does: "decide" }>;
 

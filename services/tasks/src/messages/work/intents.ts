@@ -1,15 +1,15 @@
 import { MessageEffect } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import type { WriteTx } from "@depute/store";
+import type { CapContext } from "../handlers/context.ts";
+import type { Sending } from "../handlers/send.ts";
+import type { Intent } from "../rules/permit.ts";
+import { parentIdOf } from "../rules/task-id.ts";
+import type { StoredMessage } from "../store/message-rows.ts";
 import { complete } from "./complete.ts";
-import type { CapContext } from "./context.ts";
 import { decide, noteAnswer, noteInquiry } from "./decide.ts";
 import { delegate, type PreparedDelegation, prepareDelegation } from "./delegate.ts";
 import { post } from "./post.ts";
 import { prepareReport, type Reassignment, report } from "./report.ts";
-import type { StoredMessage } from "./rows.ts";
-import type { Intent } from "./rules/permit.ts";
-import { parentIdOf } from "./rules/task-id.ts";
-import type { Sending } from "./send.ts";
 import { holdIfOwn } from "./worker.ts";
 
 /** What other services said before the transaction. */

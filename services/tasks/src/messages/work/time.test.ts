@@ -4,9 +4,9 @@ import type { CapMessage } from "@depute/contracts/cap/v1/message_pb";
 import { MessageEffect, MessageOrigin } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { begin, DAY_MS } from "../testing/bench.ts";
-import { type CapBench, line, notice, openCapBench, words } from "../testing/cap.ts";
-import { refusal } from "../testing/platform.ts";
+import { begin, DAY_MS } from "../../testing/bench.ts";
+import { type CapBench, line, notice, openCapBench, words } from "../../testing/cap.ts";
+import { refusal } from "../../testing/platform.ts";
 
 const HOUR_MS = 3_600_000;
 

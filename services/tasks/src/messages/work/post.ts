@@ -4,7 +4,10 @@ import { MessageEffect, MessageOrigin } from "@depute/contracts/depute/tasks/v1/
 import { DeputeError, ErrorReason, formatTime, newId } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import type { WriteTx } from "@depute/store";
-import type { CapContext } from "./context.ts";
+import type { CapContext } from "../handlers/context.ts";
+import { identityOf, toolResultsOf } from "../rules/attachments.ts";
+import { kindOf, TYPES, wordsOf } from "../rules/message.ts";
+import { rootIdOf } from "../rules/task-id.ts";
 import {
   countMessage,
   countRefusal,
@@ -16,10 +19,7 @@ import {
   readLineage,
   readMailbox,
   type StoredMessage,
-} from "./rows.ts";
-import { identityOf, toolResultsOf } from "./rules/attachments.ts";
-import { kindOf, TYPES, wordsOf } from "./rules/message.ts";
-import { rootIdOf } from "./rules/task-id.ts";
+} from "../store/message-rows.ts";
 
 /** Wakes those who watch an inbox; the key is whose it is. */
 export const INBOX_TOPIC = "inboxes";

@@ -11,9 +11,9 @@ import {
 import { DeputeError, ErrorReason, invalid, pageSize, toTimestamp } from "@depute/core";
 import { follow, linkSignals } from "@depute/service";
 import type { ReadTx } from "@depute/store";
-import { taskNotFound } from "../core/index.ts";
-import type { CapContext } from "./context.ts";
-import { readPage } from "./pages.ts";
+import { taskNotFound } from "../../core/index.ts";
+import { isRole } from "../rules/participant.ts";
+import { rootIdOf } from "../rules/task-id.ts";
 import {
   acknowledge,
   conversation,
@@ -23,11 +23,11 @@ import {
   readMailbox,
   readMessage,
   waitingMessages,
-} from "./rows.ts";
-import { isRole } from "./rules/participant.ts";
-import { rootIdOf } from "./rules/task-id.ts";
-import { readCapTask } from "./task-rows.ts";
-import { holdIfOwn, SILENCE_MS, signOfLife } from "./worker.ts";
+} from "../store/message-rows.ts";
+import { readCapTask } from "../store/task-rows.ts";
+import { holdIfOwn, SILENCE_MS, signOfLife } from "../work/worker.ts";
+import type { CapContext } from "./context.ts";
+import { readPage } from "./pages.ts";
 
 /** Messages that a watcher holds in memory at once. */
 const WATCH_BATCH = 8;

@@ -1,7 +1,7 @@
 import type { ReadTx, WriteTx } from "@depute/store";
-import type { TaskEngine, TaskRecord } from "../core/index.ts";
-import type { TaskFacts } from "./rules/permit.ts";
-import { parentIdOf } from "./rules/task-id.ts";
+import type { TaskEngine, TaskRecord } from "../../core/index.ts";
+import type { TaskFacts } from "../rules/permit.ts";
+import { parentIdOf } from "../rules/task-id.ts";
 
 /** What CAP knows of a task beside what the engine does. */
 export interface CapTask {

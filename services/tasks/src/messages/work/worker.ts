@@ -1,7 +1,7 @@
 import type { WriteTx } from "@depute/store";
-import type { NamedWorker, TaskRecord } from "../core/index.ts";
-import type { CapContext } from "./context.ts";
-import { readCapTask } from "./task-rows.ts";
+import type { NamedWorker, TaskRecord } from "../../core/index.ts";
+import type { CapContext } from "../handlers/context.ts";
+import { readCapTask } from "../store/task-rows.ts";
 
 /** How long an agent that works by messages may be silent: it writes when it has something to say. Milliseconds. */
 export const SILENCE_MS = 3_600_000;

@@ -13,17 +13,17 @@ import {
   statusName,
   type TaskChange,
   type TaskRecord,
-} from "../core/index.ts";
+} from "../../core/index.ts";
+import type { CapContext } from "../handlers/context.ts";
+import { identityOf, toolResultsOf } from "../rules/attachments.ts";
+import { asObject, saidIn } from "../rules/content.ts";
+import { failureIn } from "../rules/error-actions.ts";
+import { baseOf, ORCHESTRATOR, PLATFORM } from "../rules/participant.ts";
+import { deleteHeld, insertHeld } from "../store/held-rows.ts";
+import { deliver, hasToolResult } from "../store/message-rows.ts";
+import { type CapTask, findCapTask, reviewsOf, waitersFor } from "../store/task-rows.ts";
 import { settleReview } from "./complete.ts";
-import { asObject, saidIn } from "./content.ts";
-import type { CapContext } from "./context.ts";
-import { deleteHeld, insertHeld } from "./held-rows.ts";
 import { INBOX_TOPIC, post } from "./post.ts";
-import { deliver, hasToolResult } from "./rows.ts";
-import { identityOf, toolResultsOf } from "./rules/attachments.ts";
-import { failureIn } from "./rules/error-actions.ts";
-import { baseOf, ORCHESTRATOR, PLATFORM } from "./rules/participant.ts";
-import { type CapTask, findCapTask, reviewsOf, waitersFor } from "./task-rows.ts";
 import { holds } from "./worker.ts";
 
 /** The events of which somebody may have to be told. */

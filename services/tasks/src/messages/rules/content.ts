@@ -4,7 +4,7 @@ import { type Attachment, AttachmentSchema } from "@depute/contracts/cap/v1/atta
 import type { TaskOutput } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { isObject } from "@depute/core";
 import { decode, encode } from "@depute/wire";
-import type { Words } from "./rules/message.ts";
+import type { Words } from "./message.ts";
 
 /** Words and attachments as the engine keeps inputs and outputs. */
 export function contentValue(content: string, attachments: readonly Attachment[]) {

@@ -12,14 +12,14 @@ import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import { toTimestamp } from "@depute/core";
 import { type Identity, mayActFor } from "@depute/service";
 import type { ReadTx } from "@depute/store";
-import { asCaller, isVisible, type TaskEngine, taskNotFound } from "../core/index.ts";
+import { asCaller, isVisible, type TaskEngine, taskNotFound } from "../../core/index.ts";
+import { lineageMermaid, lineageText } from "../rules/lineage.ts";
+import { kindOf, TYPES, wordsOf } from "../rules/message.ts";
+import { ORCHESTRATOR, USER } from "../rules/participant.ts";
+import { parentIdOf, rootIdOf } from "../rules/task-id.ts";
+import { newestMessages, readLineage, type StoredMessage } from "../store/message-rows.ts";
+import { type Known, tasksOfLineage } from "../store/task-rows.ts";
 import type { CapContext } from "./context.ts";
-import { newestMessages, readLineage, type StoredMessage } from "./rows.ts";
-import { lineageMermaid, lineageText } from "./rules/lineage.ts";
-import { kindOf, TYPES, wordsOf } from "./rules/message.ts";
-import { ORCHESTRATOR, USER } from "./rules/participant.ts";
-import { parentIdOf, rootIdOf } from "./rules/task-id.ts";
-import { type Known, tasksOfLineage } from "./task-rows.ts";
 
 /** Messages of a lineage that are told, the newest ones. */
 const MAX_TOLD = 2000;

@@ -1,12 +1,12 @@
 import type { ReadTx } from "@depute/store";
-import type { TaskEngine } from "../core/index.ts";
-import { outputWords } from "./content.ts";
-import { type HeldTask, heldBy } from "./held-rows.ts";
-import { readMessage } from "./rows.ts";
-import { carries } from "./rules/held.ts";
-import { type Kind, kindOf, type Words, wordsOf } from "./rules/message.ts";
-import { baseOf } from "./rules/participant.ts";
-import { findCapTask } from "./task-rows.ts";
+import type { TaskEngine } from "../../core/index.ts";
+import { outputWords } from "../rules/content.ts";
+import { carries } from "../rules/held.ts";
+import { type Kind, kindOf, type Words, wordsOf } from "../rules/message.ts";
+import { baseOf } from "../rules/participant.ts";
+import { type HeldTask, heldBy } from "../store/held-rows.ts";
+import { readMessage } from "../store/message-rows.ts";
+import { findCapTask } from "../store/task-rows.ts";
 
 /** Held results that a message is compared with: the newest ones of its sender, and of those that its sender oversees. */
 const MAX_HELD = 8;
@@ -25,7 +25,8 @@ export async function carriedBy(
   const recipient = baseOf(recipientId);
   for (const held of await heldBy(tx, baseOf(senderId), MAX_HELD)) {
     if (recipient === held.holder || recipient === held.overseer) continue;
-    if (carries(wordsOf(kind), await resultOf(tx, engine, held), await givenTo(tx, held))) return held.capTaskId;
+    if (carries(wordsOf(kind), await resultOf(tx, engine, held), await givenTo(tx, held)))
+      return held.capTaskId;
   }
   return "";
 }

@@ -1,7 +1,7 @@
 import type { Clock } from "@depute/core";
 import { RegularPurge, type RegularPurgeOptions } from "@depute/service";
-import type { TaskStore } from "../core/index.ts";
-import { purgeLineage, quietLineages } from "./purge-rows.ts";
+import type { TaskStore } from "../../core/index.ts";
+import { purgeLineage, quietLineages } from "../store/purge-rows.ts";
 
 /** Lineages that one look forgets, and messages that one transaction does. */
 const LINEAGES = 20;

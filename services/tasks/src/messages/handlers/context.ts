@@ -4,7 +4,7 @@ import type { PolicyService } from "@depute/contracts/depute/registry/v1/policy_
 import type { CapAction, Clock, Timers } from "@depute/core";
 import type { WakeUps } from "@depute/service";
 import type { WriteTx } from "@depute/store";
-import type { TaskEngine } from "../core/index.ts";
+import type { TaskEngine } from "../../core/index.ts";
 import type { Participants } from "./participants.ts";
 
 /** What CAP is set to. */

@@ -2,15 +2,15 @@ import { create } from "@bufbuild/protobuf";
 import { MessageEffect, MessageOrigin } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { TaskOutputSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { WriteTx } from "@depute/store";
-import { stateConflict } from "../core/index.ts";
-import { contentValue } from "./content.ts";
-import type { CapContext } from "./context.ts";
+import { stateConflict } from "../../core/index.ts";
+import type { CapContext } from "../handlers/context.ts";
+import type { Sending } from "../handlers/send.ts";
+import { contentValue } from "../rules/content.ts";
+import { type Words, wordsOf } from "../rules/message.ts";
+import type { Intent } from "../rules/permit.ts";
+import type { StoredMessage } from "../store/message-rows.ts";
+import { type CapTask, readCapTask, waitersFor } from "../store/task-rows.ts";
 import { post } from "./post.ts";
-import type { StoredMessage } from "./rows.ts";
-import { type Words, wordsOf } from "./rules/message.ts";
-import type { Intent } from "./rules/permit.ts";
-import type { Sending } from "./send.ts";
-import { type CapTask, readCapTask, waitersFor } from "./task-rows.ts";
 import { inboxOf } from "./worker.ts";
 
 /** Characters of the short form of a result. */

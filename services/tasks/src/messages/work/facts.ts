@@ -1,15 +1,15 @@
 import type { CapMessage } from "@depute/contracts/cap/v1/message_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { ReadTx } from "@depute/store";
-import type { TaskEngine } from "../core/index.ts";
-import type { CapContext } from "./context.ts";
+import type { TaskEngine } from "../../core/index.ts";
+import type { CapContext } from "../handlers/context.ts";
+import { kindOf } from "../rules/message.ts";
+import { isRole } from "../rules/participant.ts";
+import { type Facts, isTalk } from "../rules/permit.ts";
+import { parentIdOf, rootIdOf } from "../rules/task-id.ts";
+import { isParty, readLineage } from "../store/message-rows.ts";
+import { factsOf, holdersFrom, type Known, readKnown } from "../store/task-rows.ts";
 import { carriedBy } from "./held.ts";
-import { isParty, readLineage } from "./rows.ts";
-import { kindOf } from "./rules/message.ts";
-import { isRole } from "./rules/participant.ts";
-import { type Facts, isTalk } from "./rules/permit.ts";
-import { parentIdOf, rootIdOf } from "./rules/task-id.ts";
-import { factsOf, holdersFrom, type Known, readKnown } from "./task-rows.ts";
 
 /** Reads what the rules ask about a message. */
 export async function readFacts(

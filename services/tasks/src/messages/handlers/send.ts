@@ -11,13 +11,13 @@ import { capCodeOf, DeputeError, ErrorReason, invalid, toTimestamp } from "@depu
 import { sha256Hex } from "@depute/core/sha256";
 import { fromConnectError, type Identity, messageDigest } from "@depute/service";
 import type { ReadTx } from "@depute/store";
-import type { TaskEngine } from "../core/index.ts";
-import type { CapContext } from "./context.ts";
-import { decideFirst, inquireFirst } from "./decide.ts";
-import { readFacts } from "./facts.ts";
-import { type Prepared, perform, prepare } from "./intents.ts";
-import { participantNotFound } from "./participants.ts";
-import { noteRefusal } from "./post.ts";
+import type { TaskEngine } from "../../core/index.ts";
+import { checkSize, foreignResult, identityOf, isBound, toolResultsOf } from "../rules/attachments.ts";
+import { failureIn } from "../rules/error-actions.ts";
+import { type Kind, kindOf, TYPES, wordsOf } from "../rules/message.ts";
+import { isRole, type Participant } from "../rules/participant.ts";
+import { failedSince, hasFailed, type Intent, permit } from "../rules/permit.ts";
+import { rootIdOf } from "../rules/task-id.ts";
 import {
   findSent,
   hasToolResult,
@@ -26,14 +26,14 @@ import {
   isParty,
   readMessage,
   type StoredMessage,
-} from "./rows.ts";
-import { checkSize, foreignResult, identityOf, isBound, toolResultsOf } from "./rules/attachments.ts";
-import { failureIn } from "./rules/error-actions.ts";
-import { type Kind, kindOf, TYPES, wordsOf } from "./rules/message.ts";
-import { isRole, type Participant } from "./rules/participant.ts";
-import { failedSince, hasFailed, type Intent, permit } from "./rules/permit.ts";
-import { rootIdOf } from "./rules/task-id.ts";
-import { factsOf, readKnown } from "./task-rows.ts";
+} from "../store/message-rows.ts";
+import { factsOf, readKnown } from "../store/task-rows.ts";
+import { decideFirst, inquireFirst } from "../work/decide.ts";
+import { readFacts } from "../work/facts.ts";
+import { type Prepared, perform, prepare } from "../work/intents.ts";
+import { noteRefusal } from "../work/post.ts";
+import type { CapContext } from "./context.ts";
+import { participantNotFound } from "./participants.ts";
 
 /** A message whose sender is known to be the caller's to speak for. */
 export interface Sending {
