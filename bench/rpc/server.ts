@@ -70,7 +70,8 @@ async function startDepute(fast: boolean): Promise<number> {
     tracing: false,
     stopping: new AbortController().signal,
   });
-  const rpc = { routes: pingRoutes, interceptors, maxRequestBytes: 4_194_304, log };
+  const bodies = { maxRequestBytes: 4_194_304, bodyTimeoutMs: 30_000, timers: systemTimers };
+  const rpc = { routes: pingRoutes, interceptors, ...bodies, log };
   const server = await startServer({
     host: "127.0.0.1",
     port: 0,

@@ -31,15 +31,14 @@ export const gateway = defineService({
   forwards: FORWARDED,
   async start(deps, settings) {
     const { log, clock, timers, stopping } = deps;
-    const { maxBodyBytes, nekteDefaultAgent: defaultAgent, nekteInvokeTimeout: invokeTimeoutMs } = settings;
+    const { nekteDefaultAgent: defaultAgent, nekteInvokeTimeout: invokeTimeoutMs } = settings;
     const clients = createClients(deps.connect);
     const wire: WireDeps = {
       log,
       clock,
       timers,
       stopping,
-      maxBodyBytes,
-      bodyTimeoutMs: settings.bodyTimeout,
+      bodies: { maxBytes: settings.maxBodyBytes, timeoutMs: settings.bodyTimeout, timers },
       get publicUrl() {
         return deps.publicUrl;
       },

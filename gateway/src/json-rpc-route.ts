@@ -1,14 +1,15 @@
-import { type Clock, DeputeError, ErrorReason, reasonName, type Timers } from "@depute/core";
+import { type Clock, ErrorReason, reasonName, type Timers } from "@depute/core";
 import {
+  type BodyLimits,
+  bodyStatusOf,
   CHALLENGE,
-  type HttpRequest,
   type HttpResponse,
   type HttpRoute,
   type Logger,
   type PathParameters,
-  readBody,
   reasonOf,
   sendJson,
+  takeBody,
 } from "@depute/service";
 import { refusalIn } from "./fault.ts";
 import { answerJsonRpc, type CallNote, type JsonRpcEndpoint } from "./json-rpc.ts";
@@ -25,10 +26,8 @@ export interface WireDeps {
   readonly publicUrl: string;
   /** Aborts when the process drains. */
   readonly stopping: AbortSignal;
-  /** Bytes of a request's body. */
-  readonly maxBodyBytes: number;
-  /** Milliseconds that a request's body may take to come. */
-  readonly bodyTimeoutMs: number;
+  /** The bounds of a request's body. */
+  readonly bodies: BodyLimits;
 }
 
 /**
@@ -45,14 +44,13 @@ export function jsonRpcRoute(
   return {
     methods: ["POST"],
     path,
+    takes: JSON_TYPES,
     async handle(request, response, parameters) {
-      if (!isJson(request)) return refuse(response, 415, "the content type must be application/json");
-      const body = await readLimited(request, deps);
-      if (body === "too long") {
-        return refuse(response, 413, `the body is longer than ${deps.maxBodyBytes} bytes`);
-      }
-      if (body === "too slow") {
-        return refuse(response, 408, `the body did not come within ${deps.bodyTimeoutMs} ms`);
+      let body: Buffer;
+      try {
+        body = await takeBody(request, JSON_TYPES, deps.bodies);
+      } catch (thrown) {
+        return refuseBody(response, thrown);
       }
       const call = wireCall(request, response, deps.publicUrl);
       const begin = performance.now();
@@ -72,32 +70,8 @@ export function jsonRpcRoute(
   };
 }
 
-function isJson(request: HttpRequest): boolean {
-  const type = String(request.headers["content-type"] ?? "");
-  return type.split(";", 1)[0]?.trim().toLowerCase() === "application/json";
-}
-
-async function readLimited(
-  request: HttpRequest,
-  { maxBodyBytes, bodyTimeoutMs, timers }: WireDeps,
-): Promise<Buffer | "too long" | "too slow"> {
-  let cancel = () => {};
-  const tooSlow = new Promise<"too slow">((resolve) => {
-    cancel = timers.after(bodyTimeoutMs, () => resolve("too slow"));
-  });
-  const read = readBody(request, maxBodyBytes).catch((error: unknown) => {
-    if (error instanceof DeputeError && error.reason === ErrorReason.LIMIT_EXCEEDED)
-      return "too long" as const;
-    throw error;
-  });
-  try {
-    return await Promise.race([read, tooSlow]);
-  } finally {
-    cancel();
-    // What comes too late, or breaks off then, is nobody's.
-    read.catch(() => {});
-  }
-}
+/** The media type of JSON-RPC. */
+export const JSON_TYPES = ["application/json"];
 
 const REFUSALS = {
   408: OWN.DEADLINE_EXCEEDED,
@@ -105,11 +79,18 @@ const REFUSALS = {
   415: JSON_RPC.INVALID_REQUEST,
 } as const;
 
-function refuse(response: HttpResponse, status: keyof typeof REFUSALS, detail: string): void {
-  const row = REFUSALS[status];
-  // The rest of the body is not read. HTTP/2 knows no such header, and needs none.
-  const headers: Record<string, string> = "stream" in response ? {} : { connection: "close" };
-  sendJson(response, status, { jsonrpc: "2.0", id: null, error: { ...row, data: { detail } } }, headers);
+/**
+ * Answers a request whose body is refused, in JSON-RPC's form.
+ *
+ * @throws what was thrown, if it refuses no body
+ */
+export function refuseBody(response: HttpResponse, thrown: unknown): void {
+  const refusal = refusalIn(thrown);
+  const status = bodyStatusOf(refusal);
+  if (status === undefined) throw thrown;
+  const { reason, message: detail, metadata } = refusal;
+  const error = { ...REFUSALS[status], data: { reason: reasonName(reason), detail, metadata } };
+  sendJson(response, status, { jsonrpc: "2.0", id: null, error });
 }
 
 /** Served at debug, refused at info, a fault of ours at error with its cause. */

@@ -4,19 +4,14 @@ const NEKTE = "Gateway: NEKTE";
 
 /** The gateway's own settings. */
 export const gatewaySettings = defineSettings({
-  // What every server reads; the agent cards say it.
+  // Settings of every server: the agent cards state the first, the wires wait as long as the second.
   auth: commonSettings.auth,
+  bodyTimeout: commonSettings.bodyTimeout,
   maxBodyBytes: {
     type: "int",
     default: 4_194_304,
     min: 1024,
     help: "bytes of a request's body on the JSON wires",
-    group: "Limits",
-  },
-  bodyTimeout: {
-    type: "duration",
-    default: "30s",
-    help: "time that a request's body may take to come on the JSON-RPC wires",
     group: "Limits",
   },
   nekteDefaultAgent: {

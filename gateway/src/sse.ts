@@ -30,7 +30,7 @@ const HEADERS = {
 };
 
 /**
- * Answers with a stream of events, until it ends or the client leaves. It is read no faster than the client reads.
+ * Answers with a stream of events, until it ends or the client leaves; HEAD with its headers alone. It is read no faster than the client reads.
  *
  * Throws nothing: a stream that breaks ends the answer. Whoever makes events tells of faults by one of them.
  */
@@ -40,6 +40,11 @@ export async function sendEvents(
   { timers, stopping }: SseOptions,
 ): Promise<void> {
   (response as ServerResponse).writeHead(200, HEADERS);
+  if (response.req.method === "HEAD") {
+    response.end();
+    await events.return();
+    return;
+  }
   (response as ServerResponse).flushHeaders();
   const writer = new Writer(response as ServerResponse, timers);
   const closed = new AbortController();

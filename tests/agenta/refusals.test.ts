@@ -290,7 +290,7 @@ describe("a request that is not valid", () => {
 
   test("in another type than JSON", async () => {
     const answer = await market.send("/agenta/execution_requests", { method: "POST", body: "{}" });
-    expect(answer.status).toBe(400);
+    expect(answer.status).toBe(415);
   });
 
   test("for an id or a key that came with another request", async () => {

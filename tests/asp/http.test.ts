@@ -163,7 +163,7 @@ test("refusals have the protocol's code, the platform's reason and HTTP's status
   const genuine = encode(EnvelopeSchema, write(BETA, "OBSERVE", {}, session)) as JsonObject;
   for (const [body, type, status] of [
     ["{", "application/json", 400],
-    [JSON.stringify(genuine), "text/plain", 400],
+    [JSON.stringify(genuine), "text/plain", 415],
     [JSON.stringify({ ...genuine, version: "asp/1.0" }), "application/json", 400],
     [JSON.stringify({ ...genuine, sessionId: newId() }), "application/json", 400],
   ] as const) {

@@ -13,11 +13,13 @@ import {
   type CommonSettings,
   commonSettings,
   createLogger,
+  type HttpRoute,
   hostServices,
   type ModuleName,
   mergeSettings,
   readSettings,
   SERVICES,
+  type ServiceModule,
 } from "@depute/service";
 
 /** Some of the services in this process, listening on free ports. */
@@ -35,8 +37,13 @@ async function host(
       throw error;
     },
   });
+  const routes: HttpRoute[] = [];
   const running = await hostServices({
-    modules: names.map((name) => ({ module: MODULES[name], settings, listen: listen.includes(name) })),
+    modules: names.map((name) => ({
+      module: noting(MODULES[name], routes),
+      settings,
+      listen: listen.includes(name),
+    })),
     common: settings,
     bus,
     log: createLogger({ level: process.env.DEPUTE_TEST_LOG ?? "silent", name: "test" }),
@@ -44,9 +51,22 @@ async function host(
   });
   return {
     urls: running.urls,
+    routes,
     async stop() {
       await running.stop();
       await bus.close();
+    },
+  };
+}
+
+/** The same module. The routes that it declares go into a list. */
+function noting(module: ServiceModule, routes: HttpRoute[]): ServiceModule {
+  return {
+    ...module,
+    async start(deps, settings) {
+      const instance = await module.start(deps, settings);
+      routes.push(...(instance.http ?? []));
+      return instance;
     },
   };
 }
@@ -63,10 +83,11 @@ export interface TestPlatformOptions {
 export async function startPlatform(args: readonly string[] = [], options: TestPlatformOptions = {}) {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "depute-gateway-"));
   const whole = await host(MODULE_NAMES, ["gateway"], ["--data-dir", dataDir, ...args], options.clock);
-  return clientsOf(whole.urls.gateway ?? "", async () => {
+  const platform = clientsOf(whole.urls.gateway ?? "", async () => {
     await whole.stop();
     if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
   });
+  return { ...platform, routes: whole.routes };
 }
 
 /** The gateway apart from the services: every call between them crosses a socket. */
@@ -81,7 +102,7 @@ export async function startApart(args: readonly string[] = []) {
     await services.stop();
     rmSync(dataDir, { recursive: true, force: true });
   });
-  return { ...platform, stopServices: () => services.stop() };
+  return { ...platform, routes: gateway.routes, stopServices: () => services.stop() };
 }
 
 /** What a test does with a platform at an address. */

@@ -27,7 +27,7 @@ export function a2aRoutes(
     toDocument(await agents.getAgentCard({ id, signer: signerOf(request) }, options));
   return [
     {
-      methods: ["GET", "HEAD"],
+      methods: ["GET"],
       path: "/agents/{id}/agent-card.json",
       async handle(request, response, { id = "" }) {
         const { asCaller } = wireCall(request, response, deps.publicUrl);

@@ -1,5 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ErrorReason, type FieldViolation, reasonName, Status, statusOf } from "@depute/core";
+import { bodyStatusOf } from "@depute/service";
 import { refusalIn } from "../../src/fault.ts";
 
 /** The words of a receipt's `error.code`. (Agenta execution_receipt.schema.json) */
@@ -73,10 +74,12 @@ export interface AgentaError {
 
 /** What the Agenta wire answers for whatever was thrown. */
 export function toAgentaError(thrown: unknown, requestId: string): AgentaError {
-  const { reason, message, metadata, violations } = refusalIn(thrown);
+  const refusal = refusalIn(thrown);
+  const { reason, message, metadata, violations } = refusal;
   const row = OWN[reason] ?? byStatus.get(statusOf(reason)) ?? BY_STATUS.INTERNAL;
   const isTooLong = reason === ErrorReason.LIMIT_EXCEEDED && TOO_LONG.test(metadata.limit ?? "");
-  const { http, code, mode } = isTooLong ? TOO_LARGE : row;
+  const { code, mode, http: plain } = isTooLong ? TOO_LARGE : row;
+  const http = bodyStatusOf(refusal) ?? plain;
   if (reason === ErrorReason.INTERNAL) {
     const details = { reason: "INTERNAL", request_id: requestId };
     return answer(500, code, "a fault of the platform", false, details);
@@ -86,7 +89,8 @@ export function toAgentaError(thrown: unknown, requestId: string): AgentaError {
     message: description,
   }));
   const status = statusOf(reason);
-  const isRetryable = http === 503 || http === 504 || (status === Status.RESOURCE_EXHAUSTED && !isTooLong);
+  const isRetryable =
+    http === 408 || http === 503 || http === 504 || (status === Status.RESOURCE_EXHAUSTED && !isTooLong);
   return answer(http, code, message, isRetryable, {
     ...(mode !== undefined && { failure_mode: modeOf(mode, violations) }),
     reason: reasonName(reason),

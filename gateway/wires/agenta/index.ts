@@ -1,17 +1,17 @@
 import type { DescMessage, JsonObject, MessageShape } from "@bufbuild/protobuf";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
-import { type HttpRequest, type HttpRoute, readBody, sendJson } from "@depute/service";
+import { type BodyLimits, type HttpRequest, type HttpRoute, sendJson, takeBody } from "@depute/service";
 import { decodeValid, parseJson, refusalOf } from "@depute/wire";
 import { admitted } from "../../src/admitted.ts";
 import type { Clients } from "../../src/clients.ts";
-import type { WireDeps } from "../../src/json-rpc-route.ts";
+import { JSON_TYPES, type WireDeps } from "../../src/json-rpc-route.ts";
 import { sendEvents } from "../../src/sse.ts";
 import { sendValidated } from "../../src/validated.ts";
 import { type WireCall, wireCall } from "../../src/wire-call.ts";
 import { type AgentaMessage, PATHS, type PublishedDocument, publishedDocuments } from "./documents.ts";
 import { toAgentaError } from "./errors.ts";
 import { toSse } from "./events.ts";
-import { type Asked, agentaMethods, EXECUTIONS, type Method } from "./methods.ts";
+import { type Asked, agentaMethods, EXECUTIONS } from "./methods.ts";
 import { compileAgenta, type ValidateAgenta } from "./validate.ts";
 
 export { AGENTA_MESSAGES, type AgentaMessage, readDocument, schemaFile } from "./documents.ts";
@@ -23,10 +23,14 @@ const RECEIPTS = `${EXECUTIONS}/{id}/receipts`;
 /** The Agenta wire: offers, requests, receipts and verification results as JSON documents over HTTP. */
 export function agentaRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
   const validate = compileAgenta();
-  const calls = Object.entries(agentaMethods(clients)).map(([path, methods]): HttpRoute => {
+  const table = Object.entries(agentaMethods(clients)).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([name, method]) => ({ path, name, method })),
+  );
+  const calls = table.map(({ path, name, method }): HttpRoute => {
     return {
-      methods: Object.keys(methods),
+      methods: [name],
       path,
+      ...(name !== "GET" && { takes: JSON_TYPES }),
       async handle(request, response, parameters) {
         const call = wireCall(request, response, deps.publicUrl);
         try {
@@ -41,10 +45,9 @@ export function agentaRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
             parameters,
             query,
             call,
-            read: (message, schema) => document(request, message, schema, deps.maxBodyBytes, validate),
-            readObject: () => objectOf(request, deps.maxBodyBytes),
+            read: (message, schema) => document(request, message, schema, deps.bodies, validate),
+            readObject: () => objectOf(request, deps.bodies),
           };
-          const method = methods[request.method ?? ""] as Method;
           const { status, body, headers = {} } = await method(asked);
           sendJson(response, status, body, { "cache-control": "no-store", ...headers });
         } catch (thrown) {
@@ -73,7 +76,7 @@ function documentRoutes(deps: WireDeps): HttpRoute[] {
     return published.byPath.get(path);
   };
   return PATHS.map((path) => ({
-    methods: ["GET", "HEAD"],
+    methods: ["GET"],
     path,
     handle: async (request, response) => {
       const found = find(path);
@@ -83,13 +86,9 @@ function documentRoutes(deps: WireDeps): HttpRoute[] {
   }));
 }
 
-async function parsed(request: HttpRequest, maxBytes: number) {
-  const type = String(request.headers["content-type"] ?? "")
-    .split(";", 1)[0]
-    ?.trim()
-    .toLowerCase();
-  if (type !== "application/json") throw invalid("", "the content type must be application/json");
-  const result = parseJson(await readBody(request, maxBytes), { maxBytes });
+async function parsed(request: HttpRequest, limits: BodyLimits) {
+  const bytes = await takeBody(request, JSON_TYPES, limits);
+  const result = parseJson(bytes, { maxBytes: bytes.length });
   if (!result.ok) throw refusalOf(result.error);
   return result.value;
 }
@@ -99,10 +98,10 @@ async function document<Desc extends DescMessage>(
   request: HttpRequest,
   message: AgentaMessage,
   schema: Desc,
-  maxBytes: number,
+  limits: BodyLimits,
   validate: ValidateAgenta,
 ): Promise<MessageShape<Desc>> {
-  const value = await parsed(request, maxBytes);
+  const value = await parsed(request, limits);
   const valid = validate(message, value);
   if (!valid.ok) {
     const said = valid.faults.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
@@ -116,13 +115,13 @@ async function document<Desc extends DescMessage>(
 }
 
 /** A body that may be left out. */
-async function objectOf(request: HttpRequest, maxBytes: number): Promise<JsonObject> {
+async function objectOf(request: HttpRequest, limits: BodyLimits): Promise<JsonObject> {
   const { headers } = request;
   const hasBody = Number(headers["content-length"] ?? 0) > 0 || headers["transfer-encoding"] !== undefined;
   const hasType = headers["content-type"] !== undefined;
   if (!hasBody && !hasType) return {};
   if (headers["content-length"] === "0") return {};
-  const value = await parsed(request, maxBytes);
+  const value = await parsed(request, limits);
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   throw invalid("", "must be an object");
 }

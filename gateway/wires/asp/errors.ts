@@ -2,6 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { isRetryable, REFUSALS, type RefusalCode } from "@depute/asp";
 import { RejectionCode } from "@depute/contracts/asp/v0/common_pb";
 import { type DeputeError, ErrorReason, reasonName, Status, statusOf } from "@depute/core";
+import { bodyStatusOf } from "@depute/service";
 import { refusalIn, violationsOf } from "../../src/fault.ts";
 
 /** The words of ASP's error codes. (ASP specification "Error codes") */
@@ -37,13 +38,6 @@ const byStatus = new Map<number, ErrorRow>(
   Object.entries(Status).map(([name, number]) => [number, BY_STATUS[name as keyof typeof Status]]),
 );
 
-/** What of a document can be too much, with HTTP's status for it. */
-const OVERSIZE: ReadonlyMap<string, number> = new Map([
-  ["body_bytes", 413],
-  ["json_bytes", 413],
-  ["json_depth", 400],
-]);
-
 /** A refusal as HTTP answers it. */
 export interface AspError {
   readonly status: number;
@@ -54,8 +48,7 @@ export interface AspError {
 export function toAspError(thrown: unknown, requestId: string): AspError {
   const refusal = refusalIn(thrown);
   const row = byStatus.get(statusOf(refusal.reason)) ?? BY_STATUS.INTERNAL;
-  const oversize =
-    refusal.reason === ErrorReason.LIMIT_EXCEEDED ? OVERSIZE.get(refusal.metadata.limit ?? "") : undefined;
+  const oversize = oversizeStatusOf(refusal);
   // What is too large is wrong as it is: it fits no better when it is sent again.
   if (oversize !== undefined) refusal.metadata.code = "malformed";
   const known = knownRefusal(refusal);
@@ -68,7 +61,7 @@ export function toAspError(thrown: unknown, requestId: string): AspError {
     };
   }
   return {
-    status: oversize ?? row.http,
+    status: oversize ?? bodyStatusOf(refusal) ?? row.http,
     body: {
       error: {
         code: WORDS.get(code) ?? "unspecified",
@@ -80,6 +73,12 @@ export function toAspError(thrown: unknown, requestId: string): AspError {
       },
     },
   };
+}
+
+/** HTTP's status for a document of which something is too much; undefined for other refusals. */
+function oversizeStatusOf(refusal: DeputeError): number | undefined {
+  if (refusal.reason !== ErrorReason.LIMIT_EXCEEDED) return undefined;
+  return refusal.metadata.limit === "json_depth" ? 400 : bodyStatusOf(refusal);
 }
 
 function knownRefusal({ metadata: { code = "" } }: DeputeError) {

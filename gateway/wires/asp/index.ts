@@ -13,14 +13,17 @@ import {
 } from "@depute/contracts/asp/v0/transcript_pb";
 import { DeputeError, ErrorReason, invalid } from "@depute/core";
 import {
+  type BodyLimits,
   type HttpRequest,
   type HttpResponse,
   type HttpRoute,
+  mediaTypeOf,
   ownHeaders,
   type PathParameters,
-  readBody,
   sendBytes,
   sendJson,
+  sendText,
+  takeBody,
 } from "@depute/service";
 import { decodeValid, encode, parseJson, refusalOf } from "@depute/wire";
 import { admitted } from "../../src/admitted.ts";
@@ -36,7 +39,7 @@ import { ASP_MSGPACK, parseMsgpack, toMsgpack } from "./msgpack.ts";
 
 /** The type of ASP's documents; plain JSON is taken too, and given to who asks for nothing else. */
 const ASP_JSON = "application/asp+json";
-const JSON_TYPES = new Set([ASP_JSON, "application/json"]);
+const ASP_TYPES = [ASP_JSON, "application/json", ASP_MSGPACK];
 
 /** A request as the methods of this wire see it. */
 interface Asked {
@@ -196,10 +199,14 @@ export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
     },
   };
 
-  const plain = Object.entries(routes).map(
-    ([path, methods]): HttpRoute => ({
-      methods: Object.keys(methods),
+  const calls = Object.entries(routes).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([name, method]) => ({ path, name, method })),
+  );
+  const plain = calls.map(
+    ({ path, name, method }): HttpRoute => ({
+      methods: [name],
       path,
+      ...(name !== "GET" && { takes: ASP_TYPES }),
       async handle(request, response, parameters) {
         const call = wireCall(request, response, deps.publicUrl);
         const query = new URLSearchParams(request.url?.split("?").slice(1).join("?"));
@@ -208,13 +215,11 @@ export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
         }
         try {
           const events = live[path];
-          if (events !== undefined && request.method === "GET" && wantsEvents(request)) {
+          if (events !== undefined && name === "GET" && wantsEvents(request)) {
             const source = await events({ parameters, query, call }, call.lastEventId);
             return await sendEvents(response, source, deps);
           }
-          const read = <Desc extends DescMessage>(schema: Desc) =>
-            document(request, schema, deps.maxBodyBytes);
-          const method = methods[request.method ?? ""] as Method;
+          const read = <Desc extends DescMessage>(schema: Desc) => document(request, schema, deps.bodies);
           const { status, body } = await method({ parameters, query, call, read });
           answer(request, response, status, body);
         } catch (thrown) {
@@ -234,10 +239,8 @@ export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
 
 /** What a request without an upgrade is told at the address of WebSockets. (RFC 9110 15.5.22) */
 function askForUpgrade(response: HttpResponse): void {
-  response.statusCode = 426;
   // HTTP/2 has no upgrades, and no such header.
-  if (!("stream" in response)) response.setHeader("upgrade", "websocket").setHeader("connection", "upgrade");
-  response.end();
+  sendText(response, 426, "", "stream" in response ? {} : { upgrade: "websocket", connection: "upgrade" });
 }
 
 const LIVE = "/v1/asp/sessions/{id}/messages";
@@ -271,25 +274,17 @@ function typeFor({ accept = "", "content-type": sent = "" }: HttpRequest["header
   if (accepted.includes(ASP_JSON)) return ASP_JSON;
   if (accepted.includes(ASP_MSGPACK)) return ASP_MSGPACK;
   if (accepted.includes("application/json")) return "application/json";
-  return typeOf(sent) === ASP_MSGPACK ? ASP_MSGPACK : ASP_JSON;
-}
-
-/** A content type without its parameters. */
-function typeOf(header: string): string {
-  return header.split(";", 1)[0]?.trim().toLowerCase() ?? "";
+  return mediaTypeOf(sent) === ASP_MSGPACK ? ASP_MSGPACK : ASP_JSON;
 }
 
 async function document<Desc extends DescMessage>(
   request: HttpRequest,
   schema: Desc,
-  maxBytes: number,
+  limits: BodyLimits,
 ): Promise<MessageShape<Desc>> {
-  const type = typeOf(String(request.headers["content-type"] ?? ""));
-  if (!JSON_TYPES.has(type) && type !== ASP_MSGPACK) {
-    throw invalid("content-type", `must be ${ASP_JSON}, application/json or ${ASP_MSGPACK}`);
-  }
-  const bytes = await readBody(request, maxBytes);
-  const parsed = type === ASP_MSGPACK ? parseMsgpack(bytes) : parseJson(bytes, { maxBytes });
+  const bytes = await takeBody(request, ASP_TYPES, limits);
+  const isPacked = mediaTypeOf(request.headers["content-type"]) === ASP_MSGPACK;
+  const parsed = isPacked ? parseMsgpack(bytes) : parseJson(bytes, { maxBytes: bytes.length });
   if (!parsed.ok) throw refusalOf(parsed.error);
   const decoded = decodeValid(schema, parsed.value);
   if (!decoded.ok) throw refusalOf(...decoded.errors);

@@ -41,8 +41,7 @@ beforeEach(async () => {
     timers: clock,
     publicUrl: "http://127.0.0.1",
     stopping: stopping.signal,
-    maxBodyBytes: 1024,
-    bodyTimeoutMs: 1000,
+    bodies: { maxBytes: 1024, timeoutMs: 1000, timers: clock },
   });
   server = createServer();
   server.on("upgrade", (request, socket, head) => route?.upgrade(request, socket, head, { id: ID }));

@@ -1,5 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { CAP_CODES, capCodeOf, DeputeError, ErrorReason, reasonName } from "@depute/core";
+import { bodyStatusOf } from "@depute/service";
 import type { WireError } from "@depute/wire";
 import { refusalOf } from "@depute/wire";
 import { refusalIn, violationsOf } from "../../src/fault.ts";
@@ -75,6 +76,8 @@ export function toCapError(thrown: unknown, about: About, requestId: string): Ca
 
 /** The code that the service gave the refusal; the table's, where it gave none. */
 function codeIn(refusal: DeputeError): number {
+  const body = bodyStatusOf(refusal);
+  if (body !== undefined) return body;
   const given = Number(refusal.metadata.error_code);
   return CAP_CODES.has(given) ? given : capCodeOf(refusal);
 }

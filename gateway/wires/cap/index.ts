@@ -1,17 +1,17 @@
 import type { JsonValue } from "@bufbuild/protobuf";
-import { DeputeError, invalid } from "@depute/core";
+import { invalid } from "@depute/core";
 import {
+  type BodyLimits,
   type HttpRequest,
-  type HttpResponse,
   type HttpRoute,
-  readBody,
   sendJson,
   sendText,
+  takeBody,
 } from "@depute/service";
 import { parseJson, refusalOf } from "@depute/wire";
 import { admitted } from "../../src/admitted.ts";
 import type { Clients } from "../../src/clients.ts";
-import type { WireDeps } from "../../src/json-rpc-route.ts";
+import { JSON_TYPES, type WireDeps } from "../../src/json-rpc-route.ts";
 import { sendEvents } from "../../src/sse.ts";
 import { wireCall } from "../../src/wire-call.ts";
 import { codesDocument, lineagePage } from "./documents.ts";
@@ -42,10 +42,14 @@ export function capRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
     "/cap/reviews/{id}": { GET: (asked) => methods.review(asked) },
     "/cap/reviews/{id}/decision": { POST: (asked) => methods.decide(asked) },
   };
-  const routes = Object.entries(table).map(
-    ([path, byMethod]): HttpRoute => ({
-      methods: Object.keys(byMethod),
+  const calls = Object.entries(table).flatMap(([path, byMethod]) =>
+    Object.entries(byMethod).map(([name, method]) => ({ path, name, method })),
+  );
+  const routes = calls.map(
+    ({ path, name, method }): HttpRoute => ({
+      methods: [name],
       path,
+      ...(name !== "GET" && { takes: JSON_TYPES }),
       // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: a table of routes, each with a few lines of its own
       async handle(request, response, parameters) {
         const call = wireCall(request, response, deps.publicUrl);
@@ -57,7 +61,7 @@ export function capRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
             query,
             call,
             key: String(request.headers["idempotency-key"] ?? ""),
-            body: () => documentOf(request, deps.maxBodyBytes),
+            body: () => documentOf(request, deps.bodies),
             about: (known) => {
               about = known;
             },
@@ -77,16 +81,13 @@ export function capRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
             const page = form === "html" ? lineagePage(parameters.id ?? "", text, mermaid) : undefined;
             return sendText(response, 200, page ?? (form === "mermaid" ? mermaid : text), HEADERS[form]);
           }
-          const method = byMethod[request.method ?? ""] as Method;
           const { status, body } = await method(asked);
           sendJson(response, status, body);
         } catch (thrown) {
           const { status, body } = toCapError(thrown, about, call.requestId);
           if (status >= 500) deps.log.error({ err: thrown, path, request_id: call.requestId }, "cap");
           else deps.log.info({ path, request_id: call.requestId, reason: body.reason }, "cap");
-          sendJson(response, status, body, {
-            ...closing(response, thrown),
-          });
+          sendJson(response, status, body);
         }
       },
     }),
@@ -105,12 +106,6 @@ export function capRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
         sendText(response, 200, AGENT_SCHEMA, { "content-type": "application/schema+json" }),
     },
   ];
-}
-
-/** The rest of a body that is too long is not read. HTTP/2 knows no such header, and needs none. */
-function closing(response: HttpResponse, thrown: unknown): Record<string, string> {
-  const isTooLong = thrown instanceof DeputeError && thrown.metadata.limit === "body_bytes";
-  return isTooLong && !("stream" in response) ? { connection: "close" } : {};
 }
 
 const HEADERS = {
@@ -141,14 +136,9 @@ function wants({ headers }: HttpRequest, type: string): boolean {
 }
 
 /** The document of a body; a text that is none is refused with the place of its fault. */
-async function documentOf(request: HttpRequest, maxBytes: number): Promise<JsonValue> {
-  const type = String(request.headers["content-type"] ?? "")
-    .split(";", 1)[0]
-    ?.trim()
-    .toLowerCase();
-  if (type !== "application/json") throw invalid("content-type", "must be application/json");
-  const bytes = await readBody(request, maxBytes);
-  const parsed = parseJson(bytes, { maxBytes });
+async function documentOf(request: HttpRequest, limits: BodyLimits): Promise<JsonValue> {
+  const bytes = await takeBody(request, JSON_TYPES, limits);
+  const parsed = parseJson(bytes, { maxBytes: bytes.length });
   if (parsed.ok) return parsed.value;
   const { error } = parsed;
   if (error.position === undefined) throw refusalOf(error);

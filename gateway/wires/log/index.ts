@@ -18,7 +18,7 @@ const ASK_AGAIN = "no-cache";
 export function logRoutes(log: Client<typeof LogService>, deps: Pick<WireDeps, "publicUrl">): HttpRoute[] {
   const methods = new LogMethods(log);
   const route = (path: string, answer: (request: LogRequest) => Promise<Answer>): HttpRoute => ({
-    methods: ["GET", "HEAD"],
+    methods: ["GET"],
     path,
     async handle(request: HttpRequest, response: HttpResponse, parameters) {
       const { signal, requestId } = wireCall(request, response, deps.publicUrl);

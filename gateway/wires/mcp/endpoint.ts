@@ -1,8 +1,8 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import { Refusal, UpstreamError } from "@depute/mcp";
-import { type HttpRequest, type HttpResponse, readBody, sendJson } from "@depute/service";
+import { type HttpRequest, type HttpResponse, sendJson, takeBody } from "@depute/service";
 import { parseJson } from "@depute/wire";
-import type { WireDeps } from "../../src/json-rpc-route.ts";
+import { JSON_TYPES, refuseBody, type WireDeps } from "../../src/json-rpc-route.ts";
 import { type ErrorRow, JSON_RPC } from "../../src/own-codes.ts";
 import { sendWebResponse, toWebRequest } from "./http.ts";
 
@@ -24,8 +24,13 @@ export async function answerMcp(
 ): Promise<void> {
   let body: JsonValue | undefined;
   if (request.method === "POST") {
-    const bytes = await readBody(request, deps.maxBodyBytes);
-    const parsed = parseJson(bytes, { maxBytes: deps.maxBodyBytes, maxDepth: MAX_DEPTH });
+    let bytes: Buffer;
+    try {
+      bytes = await takeBody(request, JSON_TYPES, deps.bodies);
+    } catch (thrown) {
+      return refuseBody(response, thrown);
+    }
+    const parsed = parseJson(bytes, { maxBytes: bytes.length, maxDepth: MAX_DEPTH });
     if (!parsed.ok) return refuse(response, 400, JSON_RPC.PARSE_ERROR, parsed.error.message);
     // Revisions since 2025-06-18 have no batches, and a proof is for one call.
     if (Array.isArray(parsed.value)) {

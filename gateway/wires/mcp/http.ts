@@ -10,7 +10,8 @@ export function toWebRequest(request: HttpRequest, url: string, signal: AbortSig
   for (const [name, value] of Object.entries(request.headers)) {
     if (typeof value === "string" && !OF_THE_HOP.test(name)) headers.set(name, value);
   }
-  return new Request(url, { method: request.method ?? "GET", headers, signal });
+  const method = request.method === "HEAD" ? "GET" : (request.method ?? "GET");
+  return new Request(url, { method, headers, signal });
 }
 
 /** Answers with what the SDK gave, events as they come and no faster than the client reads them. */
@@ -19,8 +20,9 @@ export async function sendWebResponse(answer: Response, response: HttpResponse):
   for (const [name, value] of answer.headers) if (!OF_THE_HOP.test(name)) headers[name] = value;
   // The two forms of a response have the same method, with overloads that do not agree.
   (response as ServerResponse).writeHead(answer.status, headers);
-  if (answer.body === null) {
+  if (answer.body === null || response.req.method === "HEAD") {
     response.end();
+    await answer.body?.cancel();
     return;
   }
   // A client waits for the headers of a stream, whose first event may be long in coming.

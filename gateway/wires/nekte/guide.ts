@@ -8,8 +8,8 @@ Calls are JSON-RPC 2.0, posted as application/json:
   POST /nekte           every living agent behind one address
   POST /nekte/{agent}   one agent, as if it were a server of its own
 Below each of the two, GET /health says whether it serves and GET /.well-known/nekte.json has the card.
-An error is answered with HTTP 200 and a JSON-RPC error. Only missing credentials (401), a body that is too long (413)
-and another content type (415) have a status of their own.
+An error is answered with HTTP 200 and a JSON-RPC error. Only missing credentials (401), a body that is too slow (408) or too
+long (413), and another content type (415) have a status of their own.
   nekte.introspect {"topic": "tasks"}              this guide, or its part on budget, discovery, errors or tasks
 `;
 

@@ -70,7 +70,7 @@ export function nekteRoutes(options: NekteOptions): HttpRoute[] {
     healthRoute("/nekte/health", options),
     healthRoute("/nekte/{agent}/health", options),
     {
-      methods: ["GET", "HEAD"],
+      methods: ["GET"],
       path: "/api/protocol-guide",
       async handle(_, response) {
         sendText(response, 200, GUIDES.all, {
@@ -238,7 +238,7 @@ function time<Name extends "createdAt" | "updatedAt">(
 /** Whether the platform serves, and with it an agent that it knows; 404 for an agent that it does not. */
 function healthRoute(path: string, { methods, deps, isServing }: NekteOptions): HttpRoute {
   return {
-    methods: ["GET", "HEAD"],
+    methods: ["GET"],
     path,
     async handle(request, response, { agent = "" }) {
       const serves = isServing();
@@ -259,7 +259,7 @@ function ownCall(request: HttpRequest, response: HttpResponse, deps: WireDeps): 
 /** An agent card. It is public, so it is asked for on the platform's own behalf. */
 function cardRoute(path: string, { methods, deps, auth }: NekteOptions): HttpRoute {
   return {
-    methods: ["GET", "HEAD"],
+    methods: ["GET"],
     path,
     async handle(request, response, { agent = "" }) {
       const own = ownCall(request, response, deps);

@@ -9,6 +9,8 @@ test.each<[number, string]>([
   [404, "escalate"],
   [408, "retry"],
   [409, "retry"],
+  [413, "escalate"],
+  [415, "escalate"],
   [422, "escalate"],
   [429, "retry"],
   [500, "retry"],

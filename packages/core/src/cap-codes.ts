@@ -27,6 +27,8 @@ export const CAP_CODES: ReadonlyMap<number, CapCode> = new Map([
   [404, { meaning: "unknown agent or task", action: "escalate" }],
   [408, { meaning: "time limit passed", action: "retry" }],
   [409, { meaning: "conflict", action: "retry" }],
+  [413, { meaning: "too large", action: "escalate" }],
+  [415, { meaning: "wrong media type", action: "escalate" }],
   [422, { meaning: "rule not met", action: "escalate" }],
   [429, { meaning: "too much", action: "retry" }],
   [500, { meaning: "internal error", action: "retry" }],

@@ -121,6 +121,12 @@ export const commonSettings = defineSettings({
     help: "bytes of one request message",
     group: LIMITS,
   },
+  bodyTimeout: {
+    type: "duration",
+    default: "30s",
+    help: "time that a request's body may take to come",
+    group: LIMITS,
+  },
   maxConnections: { type: "int", default: 10_000, min: 1, help: "open connections", group: LIMITS },
   maxConcurrentStreams: {
     type: "int",

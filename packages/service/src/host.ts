@@ -189,7 +189,7 @@ export async function hostServices(options: HostOptions): Promise<Host> {
     for (const { module, instance, interceptors } of running) {
       if (!modules.some((each) => each.module === module && each.listen)) continue;
       const health = createHealth(module.descriptors.map((service) => service.typeName));
-      const { maxRequestBytes, maxConnections, maxConcurrentStreams } = common;
+      const { maxRequestBytes, bodyTimeout: bodyTimeoutMs, maxConnections, maxConcurrentStreams } = common;
       const listen = (port: number, served: Pick<OwnPort, "descriptors" | "routes">, more: More) => {
         const routes = (router: ConnectRouter) => {
           served.routes(router);
@@ -197,7 +197,8 @@ export async function hostServices(options: HostOptions): Promise<Host> {
           registerReflection(router, [...served.descriptors, Health]);
         };
         const { manners } = instance;
-        const rpc = { routes, interceptors, maxRequestBytes, log, ...(manners && { manners }) };
+        const bodies = { maxRequestBytes, bodyTimeoutMs, timers };
+        const rpc = { routes, interceptors, ...bodies, log, ...(manners && { manners }) };
         return startServer({
           host: common.host,
           port,

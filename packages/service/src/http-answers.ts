@@ -1,13 +1,17 @@
 import type { ServerResponse } from "node:http";
-import { Code, type ConnectError } from "@connectrpc/connect";
-import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
+import type { ConnectError } from "@connectrpc/connect";
+import { errorToJson } from "@connectrpc/connect/protocol-connect";
 import { DeputeError, ErrorReason } from "@depute/core";
 import { CHALLENGE } from "./challenge.ts";
 import type { DoorRefusal } from "./door.ts";
 import { toConnectError, toWire, withNote } from "./errors-on-wire.ts";
 import { setGrpcStatus } from "./grpc-status.ts";
 import type { HttpRequest, HttpResponse } from "./http-routes.ts";
+import { httpStatusOf, wrongMethod } from "./protocol-errors.ts";
 import type { ErrorNote } from "./service-manners.ts";
+import { closingHeaders, endAnswer } from "./unread-body.ts";
+
+const NO_BYTES = new Uint8Array();
 
 /** Answers with a JSON document. */
 export function sendJson(
@@ -37,13 +41,34 @@ export function sendBytes(
   headers: Record<string, string>,
 ): void {
   const challenge = status === 401 ? CHALLENGE : {};
-  writeHead(response, status, { "content-length": String(bytes.length), ...challenge, ...headers });
-  response.end(bytes);
+  writeHead(response, status, {
+    "content-length": String(bytes.length),
+    ...challenge,
+    ...closingHeaders(response),
+    ...headers,
+  });
+  endAnswer(response, bytes);
 }
 
 // The two forms of a response have the same method, with overloads that do not agree.
 function writeHead(response: HttpResponse, status: number, headers: Record<string, string>): void {
   (response as ServerResponse).writeHead(status, headers);
+}
+
+/**
+ * Answers with bytes and trailers, where the whole answer is there; an unread body of the request is disposed of. An answer
+ * with trailers has no declared length.
+ */
+export function sendWhole(
+  response: HttpResponse,
+  status: number,
+  { headers, bytes, trailers }: { headers: Headers; bytes: Uint8Array; trailers?: Headers | undefined },
+): void {
+  const fields: Record<string, string> = { ...Object.fromEntries(headers), ...closingHeaders(response) };
+  if (trailers === undefined) fields["content-length"] = String(bytes.length);
+  writeHead(response, status, fields);
+  if (trailers !== undefined) response.addTrailers(Object.fromEntries(trailers));
+  endAnswer(response, bytes);
 }
 
 /** Answers with a refusal in the Connect protocol's JSON form and its HTTP status. */
@@ -52,7 +77,7 @@ export function sendError(
   error: ConnectError,
   headers: Record<string, string> = {},
 ): void {
-  sendJson(response, codeToHttpStatus(error.code), errorToJson(error, undefined), headers);
+  sendJson(response, httpStatusOf(error), errorToJson(error, undefined), headers);
 }
 
 /** Answers a path that is not served. */
@@ -104,8 +129,6 @@ function sendRefusal(
   refusal: DeputeError,
   note: ErrorNote | undefined,
 ): void {
-  // Node resets an HTTP/2 stream whose body has no reader, and some clients then drop the answer.
-  request.resume();
   const error = withNote(toWire(refusal), note);
   const type = request.headers["content-type"] ?? "";
   if (!type.startsWith("application/grpc")) {
@@ -116,50 +139,24 @@ function sendRefusal(
   setGrpcStatus(trailer, error);
   const status = Object.fromEntries(trailer);
   if (type.startsWith("application/grpc-web")) {
-    writeHead(response, 200, { "content-type": type, ...status });
+    writeHead(response, 200, { "content-type": type, ...closingHeaders(response), ...status });
   } else {
-    writeHead(response, 200, { "content-type": type });
+    writeHead(response, 200, { "content-type": type, ...closingHeaders(response) });
     response.addTrailers(status);
   }
-  response.end();
+  endAnswer(response, NO_BYTES);
 }
 
 /** Answers a method that a known path does not have. */
 export function sendMethodNotAllowed(response: HttpResponse, allow: readonly string[]): void {
-  const error = new DeputeError(ErrorReason.UNKNOWN_METHOD, `use ${allow.join(" or ")}`, {
-    metadata: { method: allow.join(",") },
-  });
-  sendJson(response, 405, errorToJson(toWire(error), undefined), { allow: allow.join(", ") });
+  const error = toWire(wrongMethod(allow));
+  sendJson(response, 405, errorToJson(error, undefined), { allow: allow.join(", ") });
 }
 
 /** Answers for what a route threw, unless it had begun to answer: then the connection says it. */
 export function sendThrown(response: HttpResponse, thrown: unknown, requestId: string): ConnectError {
   const error = toConnectError(thrown, requestId);
   if (response.headersSent) response.destroy();
-  // The rest of a body that is too long is not read. HTTP/2 knows no such header, and needs none.
-  else if (error.code === Code.ResourceExhausted && !("stream" in response)) {
-    sendError(response, error, { connection: "close" });
-  } else sendError(response, error);
+  else sendError(response, error);
   return error;
-}
-
-/**
- * Reads a request's body.
- *
- * @throws DeputeError LIMIT_EXCEEDED as soon as it is longer than `maxBytes`
- */
-export async function readBody(request: HttpRequest, maxBytes: number): Promise<Buffer> {
-  const tooLong = () =>
-    new DeputeError(ErrorReason.LIMIT_EXCEEDED, `the body is longer than ${maxBytes} bytes`, {
-      metadata: { limit: "body_bytes", max: String(maxBytes) },
-    });
-  if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLong();
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > maxBytes) throw tooLong();
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks, length);
 }

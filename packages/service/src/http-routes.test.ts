@@ -16,6 +16,8 @@ describe("createRouteTable", () => {
   it.each([
     ["POST", "/nekte", 0, {}],
     ["GET", "/nekte", 5, {}],
+    ["HEAD", "/nekte", 5, {}],
+    ["HEAD", "/files/a", 3, { rest: "a" }],
     ["POST", "/nekte/bob", 1, { agent: "bob" }],
     ["POST", "/nekte/special", 1, { agent: "special" }],
     ["GET", "/nekte/special", 2, {}],
@@ -28,9 +30,9 @@ describe("createRouteTable", () => {
   });
 
   it.each([
-    ["DELETE", "/nekte", ["POST", "GET"]],
-    ["PUT", "/nekte/special", ["GET", "POST"]],
-    ["POST", "/a.b/1/c/2", ["GET", "PUT"]],
+    ["DELETE", "/nekte", ["POST", "GET", "HEAD"]],
+    ["PUT", "/nekte/special", ["GET", "HEAD", "POST"]],
+    ["POST", "/a.b/1/c/2", ["GET", "HEAD", "PUT"]],
   ])("%s %s is not allowed", (method, path, allow) => {
     expect(find(method, path)).toEqual({ allow });
   });

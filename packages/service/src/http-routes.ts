@@ -10,8 +10,10 @@ export type PathParameters = Readonly<Record<string, string>>;
 
 /** One plain HTTP address beside the RPCs. */
 export interface HttpRoute {
-  /** Methods that it answers; others get 405. */
+  /** Methods that it answers; others get 405. A route of GET answers HEAD, too: the same without its body. */
   readonly methods: readonly string[];
+  /** Media types of the body that it reads; absent when it reads none. */
+  readonly takes?: readonly string[];
   /** An exact path, or one with placeholders: `/nekte/{agent}`; `{rest...}` also matches slashes. */
   readonly path: string;
   /** Answers the request. A DeputeError that it throws is answered as JSON; anything else is INTERNAL and logged. */
@@ -40,18 +42,26 @@ export function createRouteTable(
   return (method, path) => {
     const allow: string[] = [];
     for (const route of exact.get(path) ?? []) {
-      if (route.methods.includes(method)) return { route, parameters: {} };
-      allow.push(...route.methods);
+      if (answers(route, method)) return { route, parameters: {} };
+      allow.push(...allowed(route));
     }
     for (const { regex, names, route } of patterns) {
       const match = regex.exec(path);
       const parameters = match === null ? undefined : decode(names, match);
       if (parameters === undefined) continue;
-      if (route.methods.includes(method)) return { route, parameters };
-      allow.push(...route.methods);
+      if (answers(route, method)) return { route, parameters };
+      allow.push(...allowed(route));
     }
-    return allow.length > 0 ? { allow } : undefined;
+    return allow.length > 0 ? { allow: [...new Set(allow)] } : undefined;
   };
+}
+
+function answers({ methods }: HttpRoute, method: string): boolean {
+  return methods.includes(method === "HEAD" && !methods.includes("HEAD") ? "GET" : method);
+}
+
+function allowed({ methods }: HttpRoute): readonly string[] {
+  return methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
 }
 
 const PLACEHOLDER = /\{(\w+)(\.\.\.)?\}/g;

@@ -33,7 +33,15 @@ export {
 } from "./forward.ts";
 export { createHealth, type HealthState, healthService } from "./health.ts";
 export { type Host, type HostedModule, type HostOptions, hostServices, isServiceName } from "./host.ts";
-export { readBody, sendBytes, sendError, sendJson, sendText } from "./http-answers.ts";
+export { sendBytes, sendError, sendJson, sendText } from "./http-answers.ts";
+export {
+  assertMediaType,
+  type BodyLimits,
+  bodyStatusOf,
+  mediaTypeOf,
+  readBody,
+  takeBody,
+} from "./http-body.ts";
 export type { HttpRequest, HttpResponse, HttpRoute, PathParameters } from "./http-routes.ts";
 export { unavailable } from "./interceptors/client.ts";
 export { shuttingDown } from "./interceptors/drain.ts";

@@ -34,7 +34,14 @@ beforeAll(async () => {
   server = await startServer({
     host: "127.0.0.1",
     port: 0,
-    rpc: createRpcHandler({ routes, interceptors: [errorsInterceptor()], maxRequestBytes: 10_000, log }),
+    rpc: createRpcHandler({
+      routes,
+      interceptors: [errorsInterceptor()],
+      maxRequestBytes: 10_000,
+      bodyTimeoutMs: 1000,
+      timers: systemTimers,
+      log,
+    }),
     routes: operationsRoutes(health, createMetrics()),
     maxConnections: 10,
     maxConcurrentStreams: 10,

@@ -7,7 +7,7 @@ import type { Registry } from "./metrics.ts";
 export function operationsRoutes(health: HealthState, metrics: Registry): HttpRoute[] {
   return [
     {
-      methods: ["GET", "HEAD"],
+      methods: ["GET"],
       path: "/health",
       async handle(_, response) {
         const services = Object.fromEntries(
@@ -17,7 +17,7 @@ export function operationsRoutes(health: HealthState, metrics: Registry): HttpRo
       },
     },
     {
-      methods: ["GET", "HEAD"],
+      methods: ["GET"],
       path: "/metrics",
       async handle(_, response) {
         sendText(response, 200, await metrics.metrics(), { "content-type": metrics.contentType });

@@ -7,9 +7,10 @@ import {
 import { codeToHttpStatus, errorFromJsonBytes, errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError, grpcStatusOk, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
-import { invalid } from "@depute/core";
-import { reasonOf, toConnectError, toWire, withNote } from "./errors-on-wire.ts";
+import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import { fromConnectError, reasonOf, toConnectError, toWire, withNote } from "./errors-on-wire.ts";
 import { respellMessage } from "./grpc-status.ts";
+import { bodyStatusOf, wrongMediaType } from "./http-body.ts";
 import type { ErrorNote } from "./service-manners.ts";
 
 /** Answers one RPC. */
@@ -19,9 +20,15 @@ export type ReasonedHandler = (request: Parameters<UniversalHandler>[0]) => Retu
  * Gives a reason to the errors that Connect answers with before any interceptor runs: bytes that are no message of the
  * contract, a message that is too long, a compression or a time limit that it does not understand.
  */
-export function withReasons(handler: ReasonedHandler, note?: ErrorNote): ReasonedHandler {
+export function withReasons(
+  handler: ReasonedHandler,
+  allowed: readonly string[],
+  note?: ErrorNote,
+): ReasonedHandler {
   return async (request) => {
     const response = await handler(request);
+    const bare = response.body === undefined ? bareRefusal(response.status, allowed, note) : undefined;
+    if (bare !== undefined) return bare;
     const type = response.header?.get("content-type") ?? "";
     if (type.startsWith("application/grpc-web")) return webWithReason(response, note);
     if (type.startsWith("application/grpc")) return grpcWithReason(response, note);
@@ -29,6 +36,51 @@ export function withReasons(handler: ReasonedHandler, note?: ErrorNote): Reasone
     if (response.status !== 200 && type === "application/json") return connectWithReason(response, note);
     return response;
   };
+}
+
+/** Connect answers another method, and another media type, with a status alone. */
+function bareRefusal(
+  status: number,
+  allowed: readonly string[],
+  note: ErrorNote | undefined,
+): UniversalServerResponse | undefined {
+  if (status === 405) {
+    return bareError(status, withNote(toWire(wrongMethod(allowed)), note), { allow: allowed.join(", ") });
+  }
+  if (status !== 415) return undefined;
+  const text = `the content type is none of this method's: use one of ${RPC_TYPES.join(", ")}`;
+  return bareError(status, withNote(toWire(wrongMediaType(RPC_TYPES, text)), note));
+}
+
+/** What clients of the three protocols send; some methods take a part of these. */
+const RPC_TYPES = [
+  "application/json",
+  "application/proto",
+  "application/connect+json",
+  "application/connect+proto",
+  "application/grpc",
+  "application/grpc-web",
+];
+
+/** The refusal of a method that a known path does not have. */
+export function wrongMethod(allowed: readonly string[]): DeputeError {
+  return new DeputeError(ErrorReason.UNKNOWN_METHOD, `use ${allowed.join(" or ")}`, {
+    metadata: { method: allowed.join(",") },
+  });
+}
+
+function bareError(
+  status: number,
+  error: ConnectError,
+  headers: Record<string, string> = {},
+): UniversalServerResponse {
+  const body = errorToJsonBytes(error, undefined);
+  const header = new Headers({
+    "content-type": "application/json",
+    "content-length": String(body.length),
+    ...headers,
+  });
+  return { status, header, body: once(body) };
 }
 
 /** gRPC's status stands in the trailer, which is complete when the body has been read. */
@@ -95,10 +147,20 @@ async function connectWithReason(
   const error = header.has("content-encoding") ? undefined : parse(bytes);
   if (error === undefined) return { ...response, body: once(bytes) };
   const better = reasonOf(error) === undefined ? withNote(reasoned(error), note) : error;
-  if (better === error) return { ...response, body: once(bytes) };
+  const status = httpStatusOf(better);
+  if (better === error) return { ...response, status, body: once(bytes) };
   const body = errorToJsonBytes(better, undefined);
   header.set("content-length", String(body.byteLength));
-  return { ...response, status: codeToHttpStatus(better.code), header, body: once(body) };
+  return { ...response, status, header, body: once(body) };
+}
+
+/**
+ * The HTTP status of a unary error: Connect's for its code, but 413 and 408 for a refused body. Clients of Connect take the
+ * code from the JSON of an error, whatever its status is.
+ */
+export function httpStatusOf(error: ConnectError): number {
+  const mayBeBody = error.code === Code.ResourceExhausted || error.code === Code.DeadlineExceeded;
+  return (mayBeBody ? bodyStatusOf(fromConnectError(error)) : undefined) ?? codeToHttpStatus(error.code);
 }
 
 /** An error as Connect answers it: with a reason of the vocabulary, or the one that its code means. */

@@ -2,14 +2,13 @@ import type { IncomingHttpHeaders } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
 import { compressionNegotiate, mergeNonProtocolHeaders } from "@connectrpc/connect/protocol";
 import {
-  codeToHttpStatus,
   contentTypeUnaryJson,
   contentTypeUnaryProto,
   errorToJsonBytes,
   parseTimeout,
 } from "@connectrpc/connect/protocol-connect";
 import { COMPRESSIONS } from "../encodings.ts";
-import { withReason } from "../protocol-errors.ts";
+import { httpStatusOf, withReason } from "../protocol-errors.ts";
 import { COMPRESS_MIN_BYTES } from "../rpc-handler.ts";
 import type { Answer, AnswerHead, Protocol } from "./protocol.ts";
 
@@ -46,7 +45,7 @@ function connect(binary: boolean): Protocol {
       if (!error.isWireError) mergeNonProtocolHeaders(head.header, error.metadata);
       const reasoned: ConnectError = withReason(error);
       const body = errorToJsonBytes(reasoned, undefined);
-      return withBody(headers, codeToHttpStatus(reasoned.code), head, body);
+      return withBody(headers, httpStatusOf(reasoned), head, body);
     },
   };
 }

@@ -5,7 +5,7 @@ import type { Answer } from "./protocol.ts";
 
 /** Has Connect's adapter answer a call whose body was begun. */
 export async function handOver(call: Call, end: CallEnd, body: AsyncIterable<Uint8Array>): Promise<Answer> {
-  const answered = await call.method.adapter({
+  const answered = await call.method.adapter.handle({
     httpVersion: "2.0",
     method: "POST",
     url: call.url,

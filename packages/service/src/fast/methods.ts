@@ -8,8 +8,7 @@ import {
 import { createMethodSerializationLookup, createMethodUrl } from "@connectrpc/connect/protocol";
 import { maxFieldsOf } from "../field-limit/with-field-limit.ts";
 import { jsonOptionsOf } from "../json-options.ts";
-import type { ReasonedHandler } from "../protocol-errors.ts";
-import { createHandlers, type RpcHandlerOptions } from "../rpc-handler.ts";
+import { createHandlers, type RpcHandlerOptions, type RpcMethod } from "../rpc-handler.ts";
 
 export type UnarySpec = Extract<MethodImplSpec, { kind: "unary" }>;
 export type ServerStreamSpec = Extract<MethodImplSpec, { kind: "server_streaming" }>;
@@ -23,7 +22,7 @@ export interface FastMethod {
   /** How many fields a request may hold; undefined for any number. */
   readonly maxFields: number | undefined;
   /** What answers when the request turns out to be none for the fast path after its body was begun. */
-  readonly adapter: ReasonedHandler;
+  readonly adapter: RpcMethod;
   /** The authority of the last call, and the address that it makes with the path. */
   last: { authority: string; url: string };
 }

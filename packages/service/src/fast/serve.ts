@@ -4,7 +4,9 @@ import { bytesOf, checkAnswer, MAX_ANSWER_BYTES } from "../answer-limit.ts";
 import type { CallEnd } from "../call-end.ts";
 import { toConnectError } from "../errors-on-wire.ts";
 import { decodingFault } from "../field-limit/with-field-limit.ts";
-import { logUnsent, type RpcHandlerOptions } from "../rpc-handler.ts";
+import { bodyTooSlow, readBody } from "../http-body.ts";
+import { bodyLimitsOf, logUnsent, type RpcHandlerOptions, wholeBody } from "../rpc-handler.ts";
+import { discardStream } from "../unread-body.ts";
 import type { Call } from "./call.ts";
 import { handOver } from "./hand-over.ts";
 import { headOf, refusalOf, replace } from "./head.ts";
@@ -16,6 +18,7 @@ import { write } from "./write.ts";
 
 /** Reads a call's message, has it answered, and writes the answer. */
 export function serve(stream: ServerHttp2Stream, call: Call, end: CallEnd, options: RpcHandlerOptions): void {
+  const tooSlow = () => Promise.reject(bodyTooSlow(options.bodyTimeoutMs));
   // Node keeps a closed stream past many collections of young memory, and its listeners with it: what they hold is this
   // one variable, which is emptied.
   let open: Open | undefined = {
@@ -26,9 +29,13 @@ export function serve(stream: ServerHttp2Stream, call: Call, end: CallEnd, optio
     length: 0,
     limit: undefined,
     trailer: undefined,
+    cancel: options.timers.after(options.bodyTimeoutMs, () => {
+      if (open !== undefined) refuse(stream, open, wholeBody(tooSlow, call.method.adapter.note));
+    }),
   };
   stream.on("error", ignore);
   stream.on("close", () => {
+    open?.cancel();
     open?.end.leave();
     open = undefined;
   });
@@ -51,22 +58,37 @@ interface Open {
   length: number;
   limit: number | undefined;
   trailer: OutgoingHttpHeaders | undefined;
+  /** Ends the wait for the body. */
+  readonly cancel: () => void;
 }
 
 // What broke is told by "close", too; without a listener it would end the process.
 function ignore(): void {}
 
 function take(stream: ServerHttp2Stream, open: Open, chunk: Buffer): void {
-  const { call, end, options, chunks } = open;
+  const { call, options, chunks } = open;
   chunks.push(chunk);
   open.length += chunk.length;
   open.limit ??= call.protocol.limitOf(chunks, open.length, options.maxRequestBytes);
   if (open.limit === undefined || open.length <= open.limit) return;
+  const limits = bodyLimitsOf(options, call.headers["content-type"]);
+  refuse(
+    stream,
+    open,
+    wholeBody(() => readBody(stream, limits, chunks), call.method.adapter.note),
+  );
+}
+
+/** Has the adapter answer whose body is not plain, or does not come. */
+function refuse(stream: ServerHttp2Stream, open: Open, body: AsyncIterable<Uint8Array>): void {
+  open.cancel();
+  open.chunks = [];
   stream.removeAllListeners("data").removeAllListeners("end").pause();
-  void complete(stream, open, handOver(call, end, beforeRest(chunks, stream)));
+  void complete(stream, open, handOver(open.call, open.end, body));
 }
 
 function taken(stream: ServerHttp2Stream, open: Open): void {
+  open.cancel();
   const { chunks, length } = open;
   const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length);
   open.chunks = [];
@@ -143,14 +165,6 @@ async function* only(body: Uint8Array): AsyncIterable<Uint8Array> {
   if (body.length > 0) yield body;
 }
 
-async function* beforeRest(
-  chunks: readonly Uint8Array[],
-  rest: ServerHttp2Stream,
-): AsyncIterable<Uint8Array> {
-  yield* chunks;
-  yield* rest.iterator({ destroyOnReturn: false });
-}
-
 function sendTrailer(stream: ServerHttp2Stream, open: Open, trailer: OutgoingHttpHeaders): void {
   try {
     stream.sendTrailers(trailer);
@@ -175,6 +189,7 @@ function send(stream: ServerHttp2Stream, open: Open, { status, header, body, tra
     stream.respond(fields, WITH_TRAILERS);
   }
   stream.end(body);
+  if (!stream.readableEnded) discardStream(stream);
 }
 
 const WITH_TRAILERS = { waitForTrailers: true };

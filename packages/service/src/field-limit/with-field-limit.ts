@@ -49,7 +49,7 @@ const utf8 = new TextDecoder();
  * that its contract names, and at depth, values and repeated members of JSON. What cannot be read as a message is left
  * to the handler.
  *
- * @param maxBytes of one message; what is longer is left to the handler, too
+ * @param maxBytes of one message after decompression; longer messages are left to the handler
  */
 export function withFieldLimit(handler: UniversalHandler, maxBytes: number): Handle {
   const { method } = handler;
@@ -74,37 +74,14 @@ async function* looked(
   body: AsyncIterable<Uint8Array>,
 ): AsyncIterable<Uint8Array> {
   const chunks: Uint8Array[] = [];
-  let length = 0;
-  // Not `for await`: leaving that would end the request, and with HTTP/1.1 the connection before its answer.
-  const reader = body[Symbol.asyncIterator]();
-  for (let next = await reader.next(); next.done !== true; next = await reader.next()) {
-    chunks.push(next.value);
-    length += next.value.length;
-    if (length <= maxBytes + PREFIX_BYTES) continue;
-    // Too long for the handler, which says so before it decodes anything.
-    try {
-      yield* chunks;
-    } finally {
-      await discard(reader, maxBytes);
-    }
-    return;
-  }
-  const whole = Buffer.concat(chunks, length);
+  for await (const chunk of body) chunks.push(chunk);
+  const whole = Buffer.concat(chunks);
   const type = header.get("content-type") ?? "";
   for await (const message of messagesIn(whole, type, header, maxBytes)) {
     const fault = decodingFault(method, max, message, !isJson(header));
     if (fault !== undefined) throw toWire(fault);
   }
   yield whole;
-}
-
-/** Reads what nobody wants, as far as that is no more than this: then the connection can be used again. */
-async function discard(reader: AsyncIterator<Uint8Array>, maxBytes: number): Promise<void> {
-  for (let left = maxBytes; left >= 0; ) {
-    const { done, value } = await reader.next();
-    if (done === true) return;
-    left -= value.length;
-  }
 }
 
 function tooMany(limit: string, max: number, text: string): DeputeError {

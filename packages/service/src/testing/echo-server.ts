@@ -13,6 +13,8 @@ export interface EchoServerOptions {
   /** Whether the fast path is asked before the adapter. */
   fast: boolean;
   maxRequestBytes: number;
+  /** Milliseconds for a request's body; half a minute when absent. */
+  bodyTimeoutMs?: number;
   /** Where the handlers tell what they saw. */
   trace?: EchoTrace;
   log?: Logger;
@@ -54,7 +56,11 @@ export async function startEchoServer(options: EchoServerOptions): Promise<EchoS
   });
   // The rules of contracts are looked at last.
   const interceptors = options.validated === false ? all.slice(0, -1) : all;
-  const rpc = { routes: options.routes ?? echoRoutes(trace), interceptors, maxRequestBytes, log };
+  const rpc = {
+    routes: options.routes ?? echoRoutes(trace),
+    interceptors,
+    ...{ maxRequestBytes, bodyTimeoutMs: options.bodyTimeoutMs ?? 30_000, timers: systemTimers, log },
+  };
   const taken: boolean[] = [];
   const server = await startServer({
     host: "127.0.0.1",

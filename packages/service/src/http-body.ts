@@ -1,0 +1,167 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Readable } from "node:stream";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { DeputeError, ErrorReason, type Timers } from "@depute/core";
+import type { HttpRequest } from "./http-routes.ts";
+
+/** The bounds of a request's body. */
+export interface BodyLimits {
+  readonly maxBytes: number;
+  /** Whether the body is a message of at most `maxBytes` behind a flag and its length, as in gRPC. */
+  readonly isEnveloped?: boolean;
+  /** The name of the limit in refusals; `body_bytes` when absent. */
+  readonly name?: "body_bytes" | "message_bytes";
+  /** Milliseconds from the call of readBody to the body's last byte. */
+  readonly timeoutMs: number;
+  readonly timers: Timers;
+}
+
+/**
+ * Reads a whole body. A refusal leaves the rest unread and keeps no byte; the answer to it then disposes of the rest (see
+ * `endAnswer`).
+ *
+ * @param begun bytes of the body that were read before
+ * @throws DeputeError LIMIT_EXCEEDED (`body_bytes`, or the limit's name) as soon as the body is known to be too long, DEADLINE_EXCEEDED
+ *   (`body_ms`) when it takes too long; ConnectError CANCELED when the client leaves
+ */
+export function readBody(
+  source: Readable & { readonly headers?: IncomingHttpHeaders },
+  { maxBytes, isEnveloped = false, name = "body_bytes", timeoutMs, timers }: BodyLimits,
+  begun: readonly Buffer[] = [],
+): Promise<Buffer> {
+  const most = maxBytes + (isEnveloped ? PREFIX_BYTES : 0);
+  if (Number(source.headers?.["content-length"] ?? 0) > most)
+    return Promise.reject(bodyTooLong(maxBytes, name));
+  if (source.destroyed) return Promise.reject(clientLeft());
+  return new Promise((resolve, reject) => {
+    let chunks = [...begun];
+    let length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+    const isTooLong = () => length > most || (isEnveloped && claimedBytes(chunks, length) > maxBytes);
+    const settle = (): void => {
+      cancel();
+      source.off("data", onData).off("end", onEnd).off("close", onClose);
+    };
+    const refuse = (error: Error): void => {
+      settle();
+      source.pause();
+      chunks = [];
+      reject(error);
+    };
+    const onData = (chunk: Buffer): void => {
+      length += chunk.length;
+      chunks.push(chunk);
+      if (isTooLong()) refuse(bodyTooLong(maxBytes, name));
+    };
+    const onEnd = (): void => {
+      settle();
+      resolve(Buffer.concat(chunks, length));
+    };
+    const onClose = (): void => refuse(clientLeft());
+    if (isTooLong()) return reject(bodyTooLong(maxBytes, name));
+    const cancel = timers.after(timeoutMs, () => refuse(bodyTooSlow(timeoutMs)));
+    // The end of a broken connection is its "close"; without a listener the error would end the process.
+    source.on("error", () => {});
+    source.on("data", onData);
+    source.on("end", onEnd);
+    source.on("close", onClose);
+    source.resume();
+  });
+}
+
+/** A flag, and the length of the message behind it. */
+const PREFIX_BYTES = 5;
+
+/** The length that an enveloped message claims; 0 before that has come. */
+function claimedBytes(chunks: Buffer[], length: number): number {
+  const [first] = chunks;
+  if (first === undefined || length < PREFIX_BYTES) return 0;
+  const start = first.length < PREFIX_BYTES ? Buffer.concat(chunks, PREFIX_BYTES) : first;
+  return start.readUInt32BE(1);
+}
+
+/**
+ * Reads a body of one of these media types.
+ *
+ * @throws as assertMediaType and readBody
+ */
+export async function takeBody(
+  request: HttpRequest,
+  types: readonly string[],
+  limits: BodyLimits,
+): Promise<Buffer> {
+  assertMediaType(request.headers, types);
+  return await readBody(request, limits);
+}
+
+/**
+ * Refuses a body by its headers, before it is read.
+ *
+ * @param types the media types that are taken, in lower case
+ * @throws DeputeError INVALID_REQUEST with metadata `accepted_types` for another `content-type`, and for a `content-encoding`
+ */
+export function assertMediaType(headers: IncomingHttpHeaders, types: readonly string[]): void {
+  const encoding = headers["content-encoding"] ?? "identity";
+  if (encoding.toLowerCase() !== "identity") {
+    throw wrongMediaType(types, "a content-encoding is not supported: send the body uncompressed");
+  }
+  if (types.includes(mediaTypeOf(headers["content-type"]))) return;
+  throw wrongMediaType(types, `the content type must be ${inWords(types)}`);
+}
+
+/** The media type in a content-type header, without parameters, in lower case; empty when the header is absent. */
+export function mediaTypeOf(contentType: string | undefined): string {
+  return contentType?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
+}
+
+/** The refusal of a media type. */
+export function wrongMediaType(types: readonly string[], message: string): DeputeError {
+  return new DeputeError(ErrorReason.INVALID_REQUEST, message, {
+    metadata: { accepted_types: types.join(", ") },
+  });
+}
+
+/** The refusal of a body that is too long. */
+function bodyTooLong(maxBytes: number, limit: string): DeputeError {
+  return new DeputeError(ErrorReason.LIMIT_EXCEEDED, `the body is longer than ${maxBytes} bytes`, {
+    metadata: { limit, max: String(maxBytes) },
+  });
+}
+
+/** The refusal of a body that takes too long. */
+export function bodyTooSlow(timeoutMs: number): DeputeError {
+  return new DeputeError(ErrorReason.DEADLINE_EXCEEDED, `the body did not come within ${timeoutMs} ms`, {
+    metadata: { limit: "body_ms", max: String(timeoutMs) },
+  });
+}
+
+/** Limits on the size of a request. */
+const TOO_LARGE = new Set(["body_bytes", "message_bytes", "json_bytes"]);
+
+/**
+ * The HTTP status of a refused body: 408, 413 or 415 (RFC 9110 sections 15.5.9, 15.5.14, 15.5.16). Undefined for every
+ * other refusal.
+ */
+export function bodyStatusOf({
+  reason,
+  metadata,
+}: Pick<DeputeError, "reason" | "metadata">): 408 | 413 | 415 | undefined {
+  switch (reason) {
+    case ErrorReason.LIMIT_EXCEEDED:
+      return TOO_LARGE.has(metadata.limit ?? "") ? 413 : undefined;
+    case ErrorReason.DEADLINE_EXCEEDED:
+      return metadata.limit === "body_ms" ? 408 : undefined;
+    case ErrorReason.INVALID_REQUEST:
+      return metadata.accepted_types === undefined ? undefined : 415;
+    default:
+      return undefined;
+  }
+}
+
+function clientLeft(): ConnectError {
+  return new ConnectError("canceled", Code.Canceled);
+}
+
+function inWords(types: readonly string[]): string {
+  const last = types.at(-1) ?? "";
+  return types.length < 2 ? last : `${types.slice(0, -1).join(", ")} or ${last}`;
+}

@@ -1,0 +1,89 @@
+import { constants, type ServerHttp2Stream } from "node:http2";
+import type { Readable } from "node:stream";
+import { systemTimers } from "@depute/core";
+import type { HttpRequest, HttpResponse } from "./http-routes.ts";
+
+/**
+ * Bytes, and milliseconds, for which the rest of a refused body is discarded. A connection that is closed with bytes unread
+ * is reset, and its client may lose the answer (RFC 9112 section 9.6).
+ */
+export const MAX_DISCARDED_BYTES = 4 * 1024 * 1024;
+export const MAX_DISCARD_MS = 1000;
+
+const NO_BYTES = new Uint8Array();
+
+/** Whether bytes of the request's body are still to be read. */
+export function isBodyUnread(request: HttpRequest): boolean {
+  if (request.complete) return false;
+  if ("stream" in request) return !request.stream.endAfterHeaders;
+  const { "content-length": length = "0", "transfer-encoding": encoding } = request.headers;
+  return encoding !== undefined || length !== "0";
+}
+
+/** Headers of an answer that leaves a body unread: HTTP/1.1 closes its connection, HTTP/2 needs none. */
+export function closingHeaders(response: HttpResponse): Record<string, string> {
+  return !("stream" in response) && isBodyUnread(response.req) ? { connection: "close" } : {};
+}
+
+/**
+ * Ends an answer whose head was written. An unread body is discarded within bounds; then HTTP/1.1 closes the connection, and
+ * HTTP/2 resets the stream without an error (RFC 9113 section 8.1). The answer of HEAD has no bytes.
+ */
+export function endAnswer(response: HttpResponse, bytes: Uint8Array): void {
+  const { req: request } = response;
+  const body = request.method === "HEAD" ? NO_BYTES : bytes;
+  if (!isBodyUnread(request)) {
+    finish(response, body);
+    return;
+  }
+  if ("stream" in response) {
+    const { stream } = response;
+    finish(response, body);
+    discardStream(stream, request);
+    return;
+  }
+  // With its declared length the answer is complete for the client before the connection closes.
+  if (body.length > 0) response.write(body);
+  else response.flushHeaders();
+  discard(request, () => response.end());
+}
+
+function finish(response: HttpResponse, bytes: Uint8Array): void {
+  if (bytes.length === 0) response.end();
+  else response.end(bytes);
+}
+
+/**
+ * Discards the rest of a stream's body, and resets the stream without an error if that goes on beyond a bound.
+ *
+ * @param body what the rest is read from, where that is not the stream itself
+ */
+export function discardStream(stream: ServerHttp2Stream, body: Readable = stream): void {
+  discard(body, (hasEnded) => {
+    // A stream that ends by itself has its trailers yet to send.
+    if (!hasEnded) stream.close(constants.NGHTTP2_NO_ERROR);
+  });
+}
+
+/** Reads and drops what comes of a body, and calls `done` once: at its end, or at a bound. */
+function discard(source: Readable, done: (hasEnded: boolean) => void): void {
+  let left = MAX_DISCARDED_BYTES;
+  const stop = (hasEnded: boolean): void => {
+    cancel();
+    source.off("data", onData).off("end", onEnd).off("close", onEnd);
+    done(hasEnded);
+  };
+  const onEnd = (): void => stop(true);
+  const onData = (chunk: Buffer): void => {
+    left -= chunk.length;
+    if (left >= 0) return;
+    source.pause();
+    stop(false);
+  };
+  const cancel = systemTimers.after(MAX_DISCARD_MS, () => stop(false));
+  source.on("error", () => {});
+  source.on("data", onData);
+  source.on("end", onEnd);
+  source.on("close", onEnd);
+  source.resume();
+}
