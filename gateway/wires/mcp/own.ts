@@ -10,7 +10,7 @@ import { INSTRUCTIONS, ownTools } from "./documents.ts";
 import type { OwnClients } from "./methods.ts";
 
 /** Depute itself as an MCP server, so that whatever speaks MCP can delegate. */
-export function ownServer(clients: OwnClients, { log }: WireDeps): ToolServer<WireCall> {
+export function ownServer(clients: OwnClients, { log, timers }: WireDeps): ToolServer<WireCall> {
   return toolServer({
     name: "depute",
     version: "0.1.0",
@@ -18,6 +18,7 @@ export function ownServer(clients: OwnClients, { log }: WireDeps): ToolServer<Wi
     tools: ownTools(clients),
     refusalOf: (thrown, { requestId }) => told(thrown, requestId),
     httpRefusalOf: challenge,
+    timers,
     onError: (err) => log.debug({ err, path: "/mcp" }, "mcp"),
   });
 }

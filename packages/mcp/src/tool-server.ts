@@ -1,4 +1,5 @@
 import type { JsonObject } from "@bufbuild/protobuf";
+import type { Timers } from "@depute/core";
 import { createMcpHandler, Server, type Tool } from "@modelcontextprotocol/server";
 import { held } from "./held-answer.ts";
 import { INVALID_PARAMS, Refusal } from "./rules/refusal.ts";
@@ -23,6 +24,7 @@ export interface ToolServerOptions<Call> {
   refusalOf(thrown: unknown, call: Call): JsonObject;
   /** The HTTP answer to whatever a tool threw, where the client has to act before any model reads it; undefined otherwise. */
   httpRefusalOf(thrown: unknown, id: unknown, call: Call): Response | undefined;
+  readonly timers: Timers;
   readonly onError: (error: Error) => void;
 }
 
@@ -86,7 +88,7 @@ export function toolServer<Call>(options: ToolServerOptions<Call>): ToolServer<C
         ...(body === undefined ? {} : { parsedBody: body }),
         authInfo: { token: "", clientId: "", scopes: [], extra: { [CALL]: exchange } },
       });
-      return isToolCall(body) ? held(answer, () => exchange.refusal) : answer;
+      return isToolCall(body) ? held(answer, () => exchange.refusal, options.timers) : answer;
     },
     close: () => handler.close(),
   };
