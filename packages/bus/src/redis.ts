@@ -1,10 +1,7 @@
 import { Redis, type RedisOptions } from "ioredis";
 import type { Bus, Listener, OnError } from "./bus.ts";
-import { keepTextsFast } from "./fast-texts.ts";
 import { Listeners } from "./listeners.ts";
 import { Pending } from "./pending.ts";
-
-keepTextsFast();
 
 const CHANNEL_PREFIX = "depute:";
 /** Keys of one topic that wait for Redis and are told apart. */
