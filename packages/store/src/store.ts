@@ -1,3 +1,5 @@
+import type { Row } from "./row.ts";
+
 /**
  * What a statement takes and gives.
  *
@@ -10,13 +12,33 @@ export type SqlValue = null | number | bigint | string | Uint8Array;
 /** Which database it is, for the few statements that cannot be the same. */
 export type Dialect = "sqlite" | "postgres";
 
+/** A statement with the rows that it gives; its `?` placeholders are filled from `params` in order. */
+export type Statement<T> =
+  | [row: Row<T>, sql: string, params?: readonly SqlValue[]]
+  /** Rows without a check: the caller states their type. */
+  | [sql: string, params?: readonly SqlValue[]];
+
+/** The parts of a statement. */
+export function partsOf<T>(statement: Statement<T>): {
+  readonly row: Row<T> | undefined;
+  readonly sql: string;
+  readonly params: readonly SqlValue[];
+} {
+  if (typeof statement[0] === "string") {
+    const [sql, params = []] = statement as [sql: string, params?: readonly SqlValue[]];
+    return { row: undefined, sql, params };
+  }
+  const [row, sql, params = []] = statement as [row: Row<T>, sql: string, params?: readonly SqlValue[]];
+  return { row, sql, params };
+}
+
 /** Reads at one consistent state. Usable until the function that it was given to settles. */
 export interface ReadTx {
   readonly dialect: Dialect;
-  /** All rows of one statement; `?` placeholders are filled from `params` in order. The caller states the row type. */
-  all<T>(sql: string, params?: readonly SqlValue[]): Promise<T[]>;
+  /** All rows of one statement. */
+  all<T>(...statement: Statement<T>): Promise<T[]>;
   /** The first row, or undefined. */
-  get<T>(sql: string, params?: readonly SqlValue[]): Promise<T | undefined>;
+  get<T>(...statement: Statement<T>): Promise<T | undefined>;
 }
 
 /** Reads its own writes. */

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
-import type { Dialect, SqlValue, WriteTx } from "./store.ts";
+import { type Dialect, partsOf, type SqlValue, type Statement, type WriteTx } from "./store.ts";
 
 type OrPromise<T> = T | Promise<T>;
 
@@ -83,14 +83,18 @@ export class Transaction implements WriteTx {
     this.#over = true;
   }
 
-  async all<T>(sql: string, params: readonly SqlValue[] = []): Promise<T[]> {
+  async all<T>(...statement: Statement<T>): Promise<T[]> {
+    const { row, sql, params } = partsOf(statement);
     this.#note(sql);
-    return this.#use().all<T>(sql, params);
+    const rows = await this.#use().all<Found>(sql, params);
+    return row === undefined ? (rows as T[]) : rows.map((found) => row.check(found));
   }
 
-  async get<T>(sql: string, params: readonly SqlValue[] = []): Promise<T | undefined> {
+  async get<T>(...statement: Statement<T>): Promise<T | undefined> {
+    const { row, sql, params } = partsOf(statement);
     this.#note(sql);
-    return this.#use().get<T>(sql, params);
+    const found = await this.#use().get<Found>(sql, params);
+    return row === undefined || found === undefined ? (found as T | undefined) : row.check(found);
   }
 
   async run(sql: string, params: readonly SqlValue[] = []): Promise<{ changes: number }> {
@@ -119,6 +123,8 @@ export class Transaction implements WriteTx {
     return this.#executor;
   }
 }
+
+type Found = Readonly<Record<string, SqlValue>>;
 
 const current = new AsyncLocalStorage<Transaction>();
 

@@ -129,7 +129,7 @@ function readOnly(tx: WriteTx, connection: SqliteConnection): ReadTx {
   };
   return {
     dialect: tx.dialect,
-    all: (sql, params) => guarded(() => tx.all(sql, params)),
-    get: (sql, params) => guarded(() => tx.get(sql, params)),
+    all: (...statement) => guarded(() => tx.all(...statement)),
+    get: (...statement) => guarded(() => tx.get(...statement)),
   };
 }

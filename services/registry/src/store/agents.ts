@@ -3,10 +3,22 @@ import {
   type Agent,
   AgentHealth,
   AgentSchema,
-  type AgentStatus,
+  AgentStatus,
   AgentVisibility,
 } from "@depute/contracts/depute/registry/v1/agent_pb";
-import type { ReadCache, ReadTx, SqlValue, WriteTx } from "@depute/store";
+import {
+  bytes,
+  integer,
+  memberOf,
+  nullable,
+  type ReadCache,
+  type ReadTx,
+  type RowOf,
+  row,
+  type SqlValue,
+  text,
+  type WriteTx,
+} from "@depute/store";
 import type { AgentIndex } from "../agent-index/agent-index.ts";
 import type { StoredAgent } from "../rules/agent.ts";
 import { type LivenessView, NO_HEARTBEAT } from "../rules/liveness.ts";
@@ -15,6 +27,10 @@ import { bindKey } from "./bound-keys.ts";
 import { indexAgent } from "./indexing.ts";
 import { putViewers, sees, sightCondition, type Viewer } from "./sight.ts";
 
+const N_ROW = row({ n: integer });
+const VISIBILITY_ROW = row({ visibility: integer });
+const ID_ROW = row({ id: text });
+
 /** What is held in memory of agents; the functions that write an agent keep it true. */
 export interface AgentMemory {
   readonly index: AgentIndex;
@@ -22,26 +38,28 @@ export interface AgentMemory {
   readonly recent: ReadCache<StoredAgent>;
 }
 
-interface AgentRow {
-  status: number;
-  status_message: string;
-  revision: number;
-  digest: string;
-  own: Uint8Array | null;
-  create_time: number;
-  update_time: number;
-  capability_ids: string;
-  record: Uint8Array;
-  heartbeat_time: number;
-  expire_time: number;
-}
+const AGENT_ROW = row({
+  status: memberOf(AgentStatus),
+  status_message: text,
+  revision: integer,
+  digest: text,
+  own: nullable(bytes),
+  create_time: integer,
+  update_time: integer,
+  capability_ids: text,
+  record: bytes,
+  heartbeat_time: integer,
+  expire_time: integer,
+});
+type AgentRow = RowOf<typeof AGENT_ROW>;
 
 const COLUMNS = `a.status, a.status_message, a.revision, a.digest, a.create_time, a.update_time, a.capability_ids,
   a.record, a.own, l.heartbeat_time, l.expire_time`;
 
 /** The agent of that id, removed ones too. */
 export async function findAgent(tx: ReadTx, id: string): Promise<StoredAgent | undefined> {
-  const row = await tx.get<AgentRow>(
+  const row = await tx.get(
+    AGENT_ROW,
     `SELECT ${COLUMNS} FROM agents a JOIN leases l ON l.agent_id = a.id WHERE a.id = ?`,
     [id],
   );
@@ -56,7 +74,8 @@ export async function findVisible(tx: ReadTx, id: string, viewer: Viewer): Promi
 
 /** The instances of an agent, removed ones too, in the order of their ids. */
 export async function listInstances(tx: ReadTx, baseId: string, limit: number): Promise<StoredAgent[]> {
-  const rows = await tx.all<AgentRow>(
+  const rows = await tx.all(
+    AGENT_ROW,
     `SELECT ${COLUMNS} FROM agents a JOIN leases l ON l.agent_id = a.id
      WHERE a.base_id = ? ORDER BY a.id LIMIT ?`,
     [baseId, limit],
@@ -71,7 +90,8 @@ export async function listBoundAgents(
   after: string,
   limit: number,
 ): Promise<StoredAgent[]> {
-  const rows = await tx.all<AgentRow>(
+  const rows = await tx.all(
+    AGENT_ROW,
     `SELECT ${COLUMNS} FROM bound_keys k CROSS JOIN agents a CROSS JOIN leases l
      WHERE k.principal = ? AND k.agent_id > ? AND a.id = k.agent_id AND l.agent_id = k.agent_id
      ORDER BY k.agent_id LIMIT ?`,
@@ -82,7 +102,7 @@ export async function listBoundAgents(
 
 /** How many instances an agent has, removed ones too. */
 export async function countInstances(tx: ReadTx, baseId: string): Promise<number> {
-  const row = await tx.get<{ n: number }>("SELECT COUNT(*) AS n FROM agents WHERE base_id = ?", [baseId]);
+  const row = await tx.get(N_ROW, "SELECT COUNT(*) AS n FROM agents WHERE base_id = ?", [baseId]);
   return row?.n ?? 0;
 }
 
@@ -91,9 +111,7 @@ export async function putRecord(tx: WriteTx, memory: AgentMemory, agent: StoredA
   const { record, own } = agent;
   memory.recent.forget(tx, record.id);
   const baseId = baseOf(record.id) ?? null;
-  const known = await tx.get<{ visibility: number }>("SELECT visibility FROM agents WHERE id = ?", [
-    record.id,
-  ]);
+  const known = await tx.get(VISIBILITY_ROW, "SELECT visibility FROM agents WHERE id = ?", [record.id]);
   await tx.run(
     `INSERT INTO agents
        (id, principal, organization, version, status, status_message, revision, digest, visibility, create_time,
@@ -181,7 +199,7 @@ export async function listAgents(tx: ReadTx, filter: AgentFilter, page: AgentPag
     const until = await walkEnd(tx, filter, after);
     const query = listQuery(filter, { ...page, after, until });
     const limit = page.limit - agents.length;
-    const rows = await tx.all<AgentRow>(`${query.sql} LIMIT ?`, [...query.params, limit]);
+    const rows = await tx.all(AGENT_ROW, `${query.sql} LIMIT ?`, [...query.params, limit]);
     agents.push(...rows.map(toStored));
     if (until === undefined || agents.length >= page.limit) return { agents, stoppedAt: undefined };
     after = until;
@@ -192,7 +210,7 @@ export async function listAgents(tx: ReadTx, filter: AgentFilter, page: AgentPag
 /** The next agents of a list, `limit` at most, however far they are away. */
 export async function agentsBehind(tx: ReadTx, filter: AgentFilter, page: AgentPage): Promise<StoredAgent[]> {
   const { sql, params } = listQuery(filter, page);
-  return (await tx.all<AgentRow>(`${sql} LIMIT ?`, [...params, page.limit])).map(toStored);
+  return (await tx.all(AGENT_ROW, `${sql} LIMIT ?`, [...params, page.limit])).map(toStored);
 }
 
 /** Those of some agents that a filter keeps and the viewer sees, in the order of their ids. */
@@ -205,7 +223,8 @@ export async function agentsAmong(
   const { conditions, params } = agentConditions(filter, view, viewer);
   const offered = "EXISTS (SELECT 1 FROM capabilities c WHERE c.agent_id = a.id AND c.id = ?)";
   const byCapability = filter.capabilityId !== "";
-  const rows = await tx.all<AgentRow>(
+  const rows = await tx.all(
+    AGENT_ROW,
     `SELECT ${COLUMNS} FROM json_each(?) j CROSS JOIN agents a CROSS JOIN leases l
      WHERE a.id = j.value AND l.agent_id = a.id AND ${[...conditions, ...(byCapability ? [offered] : [])].join(" AND ")}
      ORDER BY a.id`,
@@ -217,7 +236,8 @@ export async function agentsAmong(
 /** The last id of the next stretch of the list; undefined when it goes to the end. */
 async function walkEnd(tx: ReadTx, filter: AgentFilter, after: string): Promise<string | undefined> {
   const [id, table, condition, params] = walkBy(filter);
-  const row = await tx.get<{ id: string }>(
+  const row = await tx.get(
+    ID_ROW,
     `SELECT ${id} AS id FROM ${table} WHERE ${condition} AND ${id} > ? ORDER BY ${id} LIMIT 1 OFFSET ?`,
     [...params, after, WALK - 1],
   );
@@ -294,7 +314,7 @@ function toStored(row: AgentRow): StoredAgent {
   return {
     record,
     own: row.own === null ? record : fromBinary(AgentSchema, row.own),
-    status: row.status as AgentStatus,
+    status: row.status,
     statusMessage: row.status_message,
     revision: row.revision,
     digest: row.digest,

@@ -1,5 +1,7 @@
-import type { AuthoritySource } from "@depute/contracts/depute/registry/v1/authority_service_pb";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { AuthoritySource } from "@depute/contracts/depute/registry/v1/authority_service_pb";
+import { integer, memberOf, type ReadTx, row, text, type WriteTx } from "@depute/store";
+
+const AGENT_ID_ROW = row({ agent_id: text });
 
 /** The tables of authorities: who holds them, and which agent has which URI. */
 export const AUTHORITIES = `
@@ -26,13 +28,13 @@ export interface StoredGrant {
   readonly createTime: number;
 }
 
-interface GrantRow {
-  authority: string;
-  principal: string;
-  source: AuthoritySource;
-  granted_by: string;
-  create_time: number;
-}
+const GRANT_ROW = row({
+  authority: text,
+  principal: text,
+  source: memberOf(AuthoritySource),
+  granted_by: text,
+  create_time: integer,
+});
 
 const COLUMNS = "authority, principal, source, granted_by, create_time";
 
@@ -43,7 +45,8 @@ export async function listGrants(
   after: string,
   limit: number,
 ): Promise<StoredGrant[]> {
-  const rows = await tx.all<GrantRow>(
+  const rows = await tx.all(
+    GRANT_ROW,
     `SELECT ${COLUMNS} FROM authority_grants WHERE authority = ? AND principal > ? ORDER BY principal LIMIT ?`,
     [authority, after, limit],
   );
@@ -70,7 +73,7 @@ export async function removeGrant(tx: WriteTx, authority: string, principal: str
 
 /** The id of the agent that has a URI. */
 export async function findAgentOfUri(tx: ReadTx, uri: string): Promise<string | undefined> {
-  const row = await tx.get<{ agent_id: string }>("SELECT agent_id FROM agent_uris WHERE uri = ?", [uri]);
+  const row = await tx.get(AGENT_ID_ROW, "SELECT agent_id FROM agent_uris WHERE uri = ?", [uri]);
   return row?.agent_id;
 }
 

@@ -1,7 +1,17 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { AgentHealth, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import { type CapabilityFull, CapabilityFullSchema } from "@depute/contracts/nekte/v1/nekte_pb";
-import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import {
+  bytes,
+  integer,
+  optional,
+  type ReadTx,
+  type RowOf,
+  row,
+  type SqlValue,
+  text,
+  type WriteTx,
+} from "@depute/store";
 import { type LivenessView, NO_HEARTBEAT } from "../rules/liveness.ts";
 import { categoryKey, searchText } from "../rules/match.ts";
 import type { ReadCapability } from "../rules/publication.ts";
@@ -9,6 +19,13 @@ import { postgresText } from "./postgres-text-index.ts";
 import { sightCondition, type Viewer } from "./sight.ts";
 import { fts5, type TextDocument, type TextIndex } from "./text-index.ts";
 import { trustCondition } from "./trust.ts";
+
+const ID_CATEGORY_KEY_WORDS_ROW = row({ id: text, category_key: text, words: text });
+const ID_RECORD_ROW = row({ id: text, record: bytes });
+const ID_AGENT_ID_ROW = row({ id: text, agent_id: text });
+const N_ROW = row({ n: integer });
+const ID_WORDS_ROW = row({ id: text, words: text });
+const RECORD_ROW = row({ record: bytes });
 
 /** A capability as the lists need it. */
 export interface Offer {
@@ -52,16 +69,17 @@ export interface CapabilityPosition {
 
 export const BEGINNING: CapabilityPosition = { id: "", agentId: "" };
 
-interface OfferRow {
-  agent_id: string;
-  version: string;
-  principal: string;
-  id: string;
-  category: string;
-  digest: string;
-  words?: string;
-  record?: Uint8Array;
-}
+const OFFER_ROW = row({
+  agent_id: text,
+  version: text,
+  principal: text,
+  id: text,
+  category: text,
+  digest: text,
+  words: optional(text),
+  record: optional(bytes),
+});
+type OfferRow = RowOf<typeof OFFER_ROW>;
 
 const COLUMNS = "c.agent_id, a.version, a.principal, c.id, c.category, c.digest";
 
@@ -115,7 +133,8 @@ export async function indexCapabilities(
      SELECT 'c' || category_key, id, agent_id FROM capabilities WHERE agent_id = ?`,
     [agentId],
   );
-  const rows = await tx.all<{ id: string; category_key: string; words: string }>(
+  const rows = await tx.all(
+    ID_CATEGORY_KEY_WORDS_ROW,
     "SELECT id, category_key, words FROM capabilities WHERE agent_id = ?",
     [agentId],
   );
@@ -134,10 +153,9 @@ const textKey = (category: string) => `c${category}`;
 
 /** What an agent has published, living or not, by id. */
 export async function publishedBy(tx: ReadTx, agentId: string): Promise<Map<string, CapabilityFull>> {
-  const rows = await tx.all<{ id: string; record: Uint8Array }>(
-    "SELECT id, record FROM capabilities WHERE agent_id = ?",
-    [agentId],
-  );
+  const rows = await tx.all(ID_RECORD_ROW, "SELECT id, record FROM capabilities WHERE agent_id = ?", [
+    agentId,
+  ]);
   return new Map(rows.map((row) => [row.id, fromBinary(CapabilityFullSchema, row.record)]));
 }
 
@@ -167,7 +185,7 @@ export async function listOffers(
   for (let walks = 0; list.toTheEnd === true || walks < MAX_WALKS; walks++) {
     const until = await walkEnd(tx, narrowed, after, rarest);
     const query = offersQuery(narrowed, { after, until }, list, rarest);
-    const rows = await tx.all<OfferRow>(`SELECT ${COLUMNS} ${query.sql} LIMIT ?`, [
+    const rows = await tx.all(OFFER_ROW, `SELECT ${COLUMNS} ${query.sql} LIMIT ?`, [
       ...query.params,
       list.limit - offers.length,
     ]);
@@ -202,7 +220,8 @@ async function walkEnd(
   // An agent has fewer capabilities than a stretch.
   if (filter.agentId !== undefined) return undefined;
   const { table, condition, params } = walkBy(filter, rarest);
-  const row = await tx.get<{ id: string; agent_id: string }>(
+  const row = await tx.get(
+    ID_AGENT_ID_ROW,
     `SELECT id, agent_id FROM ${table} WHERE ${condition}(id, agent_id) > (?, ?)
      ORDER BY id, agent_id LIMIT 1 OFFSET ?`,
     [...params, after.id, after.agentId, WALK - 1],
@@ -227,7 +246,8 @@ async function rarestKey(tx: ReadTx, keys: readonly string[]): Promise<string | 
   if (keys.length < 2) return keys[0];
   let rarest: { key: string; count: number } | undefined;
   for (const key of keys) {
-    const row = await tx.get<{ n: number }>(
+    const row = await tx.get(
+      N_ROW,
       "SELECT COUNT(*) AS n FROM (SELECT 1 FROM capability_keys WHERE key = ? LIMIT ?) AS counted",
       [key, MAX_COUNTED],
     );
@@ -259,10 +279,9 @@ export async function searchOffers(
   words: readonly string[],
 ): Promise<TextOffers> {
   if (agentId !== undefined) {
-    const rows = await tx.all<{ id: string; words: string }>(
-      "SELECT id, words FROM capabilities WHERE agent_id = ?",
-      [agentId],
-    );
+    const rows = await tx.all(ID_WORDS_ROW, "SELECT id, words FROM capabilities WHERE agent_id = ?", [
+      agentId,
+    ]);
     return { found: rows.map((row) => ({ ...row, agentId })), truncated: false };
   }
   const all = category === undefined ? keys : [...keys, textKey(categoryKey(category))];
@@ -277,7 +296,8 @@ export async function offersAt(
   sight: OfferSight,
 ): Promise<Offer[]> {
   const conditions = offerConditions(filter, sight);
-  const rows = await tx.all<OfferRow>(
+  const rows = await tx.all(
+    OFFER_ROW,
     `SELECT ${COLUMNS} FROM json_each(?) j CROSS JOIN capabilities c CROSS JOIN agents a CROSS JOIN leases l
      WHERE c.agent_id = json_extract(j.value, '$[0]') AND c.id = json_extract(j.value, '$[1]')
        AND a.id = c.agent_id AND l.agent_id = c.agent_id AND ${conditions.sql}
@@ -291,10 +311,10 @@ export async function offersAt(
 export async function loadFull(tx: ReadTx, offers: readonly Offer[]): Promise<FullOffer[]> {
   const full: FullOffer[] = [];
   for (const offer of offers) {
-    const row = await tx.get<{ record: Uint8Array }>(
-      "SELECT record FROM capabilities WHERE agent_id = ? AND id = ?",
-      [offer.agentId, offer.id],
-    );
+    const row = await tx.get(RECORD_ROW, "SELECT record FROM capabilities WHERE agent_id = ? AND id = ?", [
+      offer.agentId,
+      offer.id,
+    ]);
     if (row !== undefined) full.push({ ...offer, full: fromBinary(CapabilityFullSchema, row.record) });
   }
   return full;

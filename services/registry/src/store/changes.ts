@@ -1,7 +1,10 @@
 import type { Agent } from "@depute/contracts/depute/registry/v1/agent_pb";
-import type { AgentChangeKind } from "@depute/contracts/depute/registry/v1/agent_service_pb";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { AgentChangeKind } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { integer, memberOf, nullable, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import type { Sight } from "./sight.ts";
+
+const REVISION_ROW = row({ revision: integer });
+const FIRST_LAST_ROW = row({ first: nullable(integer), last: nullable(integer) });
 
 /** One entry of the log of changes; the time is epoch ms. */
 export interface StoredChange {
@@ -13,13 +16,13 @@ export interface StoredChange {
   readonly before: Sight | undefined;
 }
 
-interface ChangeRow {
-  revision: number;
-  agent_id: string;
-  kind: number;
-  time: number;
-  before: string | null;
-}
+const CHANGE_ROW = row({
+  revision: integer,
+  agent_id: text,
+  kind: memberOf(AgentChangeKind),
+  time: integer,
+  before: nullable(text),
+});
 
 /** Entries forgotten with each new one: more than one, so that a smaller log is reached at all. */
 const FORGOTTEN_AT_ONCE = 10;
@@ -35,7 +38,8 @@ export async function appendChange(
   before: Sight | undefined,
   kept: number,
 ): Promise<void> {
-  const row = await tx.get<{ revision: number }>(
+  const row = await tx.get(
+    REVISION_ROW,
     `INSERT INTO changes (revision, agent_id, kind, time, before)
      VALUES ((SELECT COALESCE(MAX(revision), 0) + 1 FROM changes), ?, ?, ?, ?) RETURNING revision`,
     [change.agentId, change.kind, change.time, before === undefined ? null : JSON.stringify(facts(before))],
@@ -49,21 +53,23 @@ export async function appendChange(
 
 /** The first revision that is kept, one more than the last where none is; and the last, 0 before the first change. */
 export async function changeBounds(tx: ReadTx): Promise<{ first: number; last: number }> {
-  const row = await tx.get<{ first: number | null; last: number | null }>(
+  const row = await tx.get(
+    FIRST_LAST_ROW,
     "SELECT (SELECT MIN(revision) FROM changes) AS first, (SELECT MAX(revision) FROM changes) AS last",
   );
   return { first: row?.first ?? 1, last: row?.last ?? 0 };
 }
 
 export async function listChanges(tx: ReadTx, after: number, limit: number): Promise<StoredChange[]> {
-  const rows = await tx.all<ChangeRow>(
+  const rows = await tx.all(
+    CHANGE_ROW,
     "SELECT revision, agent_id, kind, time, before FROM changes WHERE revision > ? ORDER BY revision LIMIT ?",
     [after, limit],
   );
   return rows.map((row) => ({
     revision: row.revision,
     agentId: row.agent_id,
-    kind: row.kind as AgentChangeKind,
+    kind: row.kind,
     time: row.time,
     before: row.before === null ? undefined : (JSON.parse(row.before) as Sight),
   }));

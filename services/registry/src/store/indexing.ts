@@ -1,9 +1,12 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { AgentSchema, AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
-import type { ReadTx, Store, WriteTx } from "@depute/store";
+import { bytes, memberOf, type ReadTx, row, type Store, text, type WriteTx } from "@depute/store";
 import type { AgentIndex, IndexedCapability } from "../agent-index/agent-index.ts";
 import type { StoredAgent } from "../rules/agent.ts";
 import { searchKeys } from "../rules/registration.ts";
+
+const ID_STATUS_RECORD_ROW = row({ id: text, status: memberOf(AgentStatus), record: bytes });
+const INDEXED_CAPABILITY_ROW = row<IndexedCapability>({ id: text, category: text });
 
 /** Agents read in one transaction while an index is filled. */
 const BATCH = 500;
@@ -29,7 +32,8 @@ export async function fillIndex(store: Store, index: AgentIndex): Promise<void> 
 
 /** @returns the last agent that was read, or undefined when there are no more */
 async function fillSome(tx: ReadTx, index: AgentIndex, after: string): Promise<string | undefined> {
-  const agents = await tx.all<{ id: string; status: AgentStatus; record: Uint8Array }>(
+  const agents = await tx.all(
+    ID_STATUS_RECORD_ROW,
     "SELECT id, status, record FROM agents WHERE id > ? ORDER BY id LIMIT ?",
     [after, BATCH],
   );
@@ -41,7 +45,8 @@ async function fillSome(tx: ReadTx, index: AgentIndex, after: string): Promise<s
 }
 
 function capabilitiesOf(tx: ReadTx, agentId: string): Promise<IndexedCapability[]> {
-  return tx.all<IndexedCapability>(
+  return tx.all(
+    INDEXED_CAPABILITY_ROW,
     "SELECT id, category_key AS category FROM capabilities WHERE agent_id = ?",
     [agentId],
   );

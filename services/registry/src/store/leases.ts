@@ -1,7 +1,10 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import { NO_EXPIRY } from "../rules/liveness.ts";
 import { type LeaseCounts, runningThatMatter } from "../rules/removal-guard.ts";
 import type { AgentMemory } from "./agents.ts";
+
+const N_ROW = row({ n: integer });
+const AGENT_ID_ROW = row({ agent_id: text });
 
 /** Writes when an agent was last heard of and until when it counts as alive, in epoch ms. */
 export async function putLease(
@@ -44,14 +47,16 @@ export async function countLeases(
   tx: ReadTx,
   { from, now }: { from: number; now: number },
 ): Promise<LeaseCounts> {
-  const ended = await tx.get<{ n: number }>(
+  const ended = await tx.get(
+    N_ROW,
     "SELECT COUNT(*) AS n FROM leases WHERE expire_time > ? AND expire_time <= ? AND standing <> ?",
     [from, now, STANDING.removed],
   );
   const vanished = ended?.n ?? 0;
   const most = runningThatMatter(vanished);
   if (most === 0) return { running: 0, vanished };
-  const running = await tx.get<{ n: number }>(
+  const running = await tx.get(
+    N_ROW,
     `SELECT COUNT(*) AS n FROM (SELECT 1 FROM leases
        WHERE expire_time > ? AND expire_time < ? AND standing <> ? LIMIT ?) AS counted`,
     [now, NO_EXPIRY, STANDING.removed, most],
@@ -61,7 +66,8 @@ export async function countLeases(
 
 /** Agents whose lease ended by `asOf` and of which watchers were not told, the longest ago first. */
 export async function endedLeases(tx: ReadTx, asOf: number, limit: number): Promise<string[]> {
-  const rows = await tx.all<{ agent_id: string }>(
+  const rows = await tx.all(
+    AGENT_ID_ROW,
     `SELECT agent_id FROM leases WHERE standing = ${STANDING.running} AND expire_time <= ?
      ORDER BY expire_time LIMIT ?`,
     [asOf, limit],

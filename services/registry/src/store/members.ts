@@ -1,4 +1,6 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, type RowOf, row, text, type WriteTx } from "@depute/store";
+
+const N_ROW = row({ n: integer });
 
 /** A principal of an organization; the time is epoch ms. */
 export interface StoredMember {
@@ -7,17 +9,15 @@ export interface StoredMember {
   readonly createTime: number;
 }
 
-interface MemberRow {
-  principal: string;
-  admitted_by: string;
-  create_time: number;
-}
+const MEMBER_ROW = row({ principal: text, admitted_by: text, create_time: integer });
+type MemberRow = RowOf<typeof MEMBER_ROW>;
 
 const COLUMNS = "principal, admitted_by, create_time";
 
 /** How many members an organization has, counted no further than `limit`. */
 export async function countMembers(tx: ReadTx, organization: string, limit: number): Promise<number> {
-  const row = await tx.get<{ n: number }>(
+  const row = await tx.get(
+    N_ROW,
     "SELECT COUNT(*) AS n FROM (SELECT 1 FROM members WHERE organization = ? LIMIT ?) AS counted",
     [organization, limit],
   );
@@ -29,7 +29,8 @@ export async function findMember(
   organization: string,
   principal: string,
 ): Promise<StoredMember | undefined> {
-  const row = await tx.get<MemberRow>(
+  const row = await tx.get(
+    MEMBER_ROW,
     `SELECT ${COLUMNS} FROM members WHERE organization = ? AND principal = ?`,
     [organization, principal],
   );
@@ -43,7 +44,8 @@ export async function listMembers(
   after: string,
   limit: number,
 ): Promise<StoredMember[]> {
-  const rows = await tx.all<MemberRow>(
+  const rows = await tx.all(
+    MEMBER_ROW,
     `SELECT ${COLUMNS} FROM members WHERE organization = ? AND principal > ? ORDER BY principal LIMIT ?`,
     [organization, after, limit],
   );

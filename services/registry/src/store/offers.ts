@@ -1,8 +1,20 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Offer, OfferSchema } from "@depute/contracts/agenta/delegation/v0/offer_pb";
-import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import {
+  bytes,
+  integer,
+  type ReadTx,
+  type RowOf,
+  row,
+  type SqlValue,
+  text,
+  type WriteTx,
+} from "@depute/store";
 import type { ReadOffer } from "../rules/offer.ts";
 import { sightCondition, type Viewer } from "./sight.ts";
+
+const VERSION_ROW = row({ version: text });
+const ID_ROW = row({ id: text });
 
 /** A version of an offer as it is kept; times are epoch ms. */
 export interface StoredOffer {
@@ -20,18 +32,19 @@ export interface StoredOffer {
   readonly withdrawMessage: string;
 }
 
-interface OfferRow {
-  sequence: number;
-  seller_id: string;
-  digest: string;
-  is_current: number;
-  valid_from: number;
-  valid_until: number;
-  publish_time: number;
-  withdraw_time: number;
-  withdraw_message: string;
-  record: Uint8Array;
-}
+const OFFER_ROW = row({
+  sequence: integer,
+  seller_id: text,
+  digest: text,
+  is_current: integer,
+  valid_from: integer,
+  valid_until: integer,
+  publish_time: integer,
+  withdraw_time: integer,
+  withdraw_message: text,
+  record: bytes,
+});
+type OfferRow = RowOf<typeof OFFER_ROW>;
 
 const COLUMNS = `f.sequence, f.seller_id, f.digest, f.is_current, f.valid_from, f.valid_until, f.publish_time,
   f.withdraw_time, f.withdraw_message, f.record`;
@@ -58,7 +71,8 @@ export async function findOffer(
 ): Promise<StoredOffer | undefined> {
   const sight = offerSight(viewer);
   const named = version === "" ? "f.is_current = 1" : "f.version = ?";
-  const row = await tx.get<OfferRow>(
+  const row = await tx.get(
+    OFFER_ROW,
     `SELECT ${COLUMNS} FROM offers f JOIN agents a ON a.id = f.seller_id
      WHERE f.offer_id = ? AND ${named} AND ${sight.sql}`,
     [offerId, ...(version === "" ? [] : [version]), ...sight.params],
@@ -76,7 +90,7 @@ export async function listOfferVersions(
   { before, limit, viewer }: { before: number; limit: number; viewer: Viewer },
 ): Promise<StoredOffer[]> {
   const { sql, params } = offerVersionsQuery(offerId, { before, viewer });
-  const rows = await tx.all<OfferRow>(`${sql} LIMIT ?`, [...params, limit]);
+  const rows = await tx.all(OFFER_ROW, `${sql} LIMIT ?`, [...params, limit]);
   return rows.map(toStored);
 }
 
@@ -93,7 +107,8 @@ export function offerVersionsQuery(
 
 /** The latest version of an offer, whoever sees it. */
 export async function latestOffer(tx: ReadTx, offerId: string): Promise<StoredOffer | undefined> {
-  const row = await tx.get<OfferRow>(
+  const row = await tx.get(
+    OFFER_ROW,
     `SELECT ${COLUMNS} FROM offers f WHERE f.offer_id = ? ORDER BY f.sequence DESC LIMIT 1`,
     [offerId],
   );
@@ -102,7 +117,7 @@ export async function latestOffer(tx: ReadTx, offerId: string): Promise<StoredOf
 
 /** The words that an offer's versions are named by. */
 export async function offerVersions(tx: ReadTx, offerId: string): Promise<Set<string>> {
-  const rows = await tx.all<{ version: string }>("SELECT version FROM offers WHERE offer_id = ?", [offerId]);
+  const rows = await tx.all(VERSION_ROW, "SELECT version FROM offers WHERE offer_id = ?", [offerId]);
   return new Set(rows.map(({ version }) => version));
 }
 
@@ -208,7 +223,7 @@ export async function listOffers(
   for (let walks = 0; walks < MAX_WALKS; walks++) {
     const until = await walkEnd(tx, filter, after);
     const { sql, params } = offersQuery(filter, { after, until, viewer });
-    const rows = await tx.all<OfferRow>(`${sql} LIMIT ?`, [...params, limit - offers.length]);
+    const rows = await tx.all(OFFER_ROW, `${sql} LIMIT ?`, [...params, limit - offers.length]);
     offers.push(...rows.map(toStored));
     if (until === undefined || offers.length >= limit) return { offers, stoppedAt: undefined };
     after = until;
@@ -219,7 +234,8 @@ export async function listOffers(
 /** The last offer of the next stretch of the list; undefined when it goes to the end. */
 async function walkEnd(tx: ReadTx, filter: OfferFilter, after: string): Promise<string | undefined> {
   const { table, condition, params } = walkBy(filter);
-  const row = await tx.get<{ id: string }>(
+  const row = await tx.get(
+    ID_ROW,
     `SELECT offer_id AS id FROM ${table} WHERE ${condition} AND offer_id > ? ORDER BY offer_id LIMIT 1 OFFSET ?`,
     [...params, after, WALK - 1],
   );

@@ -1,10 +1,7 @@
+import { row, text } from "@depute/store";
 import type { TextDocument, TextIndex, TextMatch } from "./text-index.ts";
 
-interface Row {
-  readonly agent_id: string;
-  readonly id: string;
-  readonly words: string;
-}
+const ROW = row({ agent_id: text, id: text, words: text });
 
 /** Free text in Postgres: a text vector for each field, without a dictionary, so that it finds what FTS5 finds. */
 export const postgresText: TextIndex = {
@@ -25,7 +22,8 @@ export const postgresText: TextIndex = {
     let truncated = false;
     for (const { column, query } of queriesFor(words)) {
       const hasKeys = keys.length > 0;
-      const rows = await tx.all<Row>(
+      const rows = await tx.all(
+        ROW,
         `SELECT d.agent_id, d.id, c.words
          FROM (SELECT agent_id, id FROM capability_docs
            WHERE ${column} @@ CAST(? AS tsquery)${hasKeys ? " AND keys @@ CAST(? AS tsquery)" : ""} LIMIT ?) d

@@ -1,4 +1,16 @@
-import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import {
+  FOUND,
+  integer,
+  type ReadTx,
+  type RowOf,
+  row,
+  type SqlValue,
+  text,
+  type WriteTx,
+} from "@depute/store";
+
+const ORGANIZATION_ROW = row({ organization: text });
+const N_ROW = row({ n: integer });
 
 /** An operator's word that a principal acts for an organization; times are epoch ms. */
 export interface StoredProof {
@@ -13,15 +25,16 @@ export interface StoredProof {
   readonly revokedBy: string;
 }
 
-interface ProofRow {
-  id: string;
-  organization: string;
-  principal: string;
-  proven_by: string;
-  create_time: number;
-  revoke_time: number;
-  revoked_by: string;
-}
+const PROOF_ROW = row({
+  id: text,
+  organization: text,
+  principal: text,
+  proven_by: text,
+  create_time: integer,
+  revoke_time: integer,
+  revoked_by: text,
+});
+type ProofRow = RowOf<typeof PROOF_ROW>;
 
 const SELECT =
   "SELECT id, organization, principal, proven_by, create_time, revoke_time, revoked_by FROM organization_proofs";
@@ -36,7 +49,7 @@ export interface ProofFilter {
 }
 
 export async function findProof(tx: ReadTx, id: string): Promise<StoredProof | undefined> {
-  const row = await tx.get<ProofRow>(`${SELECT} WHERE id = ?`, [id]);
+  const row = await tx.get(PROOF_ROW, `${SELECT} WHERE id = ?`, [id]);
   return row && toProof(row);
 }
 
@@ -46,7 +59,8 @@ export async function findProofOf(
   organization: string,
   principal: string,
 ): Promise<StoredProof | undefined> {
-  const row = await tx.get<ProofRow>(
+  const row = await tx.get(
+    PROOF_ROW,
     `${SELECT} WHERE organization = ? AND principal = ? AND revoke_time = 0`,
     [organization, principal],
   );
@@ -55,7 +69,7 @@ export async function findProofOf(
 
 /** Whether an operator has ever proven an organization. */
 export async function wasProven(tx: ReadTx, organization: string): Promise<boolean> {
-  const row = await tx.get("SELECT 1 FROM organization_proofs WHERE organization = ? LIMIT 1", [
+  const row = await tx.get(FOUND, "SELECT 1 FROM organization_proofs WHERE organization = ? LIMIT 1", [
     organization,
   ]);
   return row !== undefined;
@@ -79,14 +93,15 @@ export async function listProofs(
   if (principal !== "") where("principal = ?", principal);
   if (!includeRevoked) where("revoke_time = ?", 0);
   const filter = conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`;
-  const rows = await tx.all<ProofRow>(`${SELECT}${filter} ORDER BY id DESC LIMIT ?`, [...params, limit]);
+  const rows = await tx.all(PROOF_ROW, `${SELECT}${filter} ORDER BY id DESC LIMIT ?`, [...params, limit]);
   return rows.map(toProof);
 }
 
 /** The organizations that a principal is proven to act for, in the order of their names. */
 export async function provenOrganizations(tx: ReadTx, principal: string): Promise<string[]> {
   if (principal === "") return [];
-  const rows = await tx.all<{ organization: string }>(
+  const rows = await tx.all(
+    ORGANIZATION_ROW,
     "SELECT organization FROM organization_proofs WHERE principal = ? AND revoke_time = 0 ORDER BY organization",
     [principal],
   );
@@ -95,7 +110,8 @@ export async function provenOrganizations(tx: ReadTx, principal: string): Promis
 
 /** How many proofs of an organization are in force, counted no further than `limit`. */
 export async function countProofs(tx: ReadTx, organization: string, limit: number): Promise<number> {
-  const row = await tx.get<{ n: number }>(
+  const row = await tx.get(
+    N_ROW,
     `SELECT COUNT(*) AS n FROM (SELECT 1 FROM organization_proofs WHERE organization = ? AND revoke_time = 0 LIMIT ?)
        AS counted`,
     [organization, limit],

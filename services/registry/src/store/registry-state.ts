@@ -1,10 +1,12 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, row, type WriteTx } from "@depute/store";
+
+const VALUE_ROW = row({ value: integer });
 
 const LAST_UP = "last_up";
 
 /** When the registry last ran, epoch ms; undefined before its first start. */
 export async function readLastUp(tx: ReadTx): Promise<number | undefined> {
-  const row = await tx.get<{ value: number }>("SELECT value FROM registry_state WHERE name = ?", [LAST_UP]);
+  const row = await tx.get(VALUE_ROW, "SELECT value FROM registry_state WHERE name = ?", [LAST_UP]);
   return row?.value;
 }
 

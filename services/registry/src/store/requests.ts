@@ -1,5 +1,7 @@
 import { DeputeError, ErrorReason } from "@depute/core";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { bytes, type ReadTx, row, text, type WriteTx } from "@depute/store";
+
+const DIGEST_ANSWER_ROW = row({ digest: text, answer: bytes });
 
 /** Milliseconds that an answer is kept for its request to be repeated. */
 export const REQUEST_RETENTION_MS = 24 * 60 * 60 * 1000;
@@ -21,7 +23,8 @@ export interface RequestKey {
  * @throws DeputeError REQUEST_ID_REUSED when the caller used the id for something else
  */
 export async function recall(tx: ReadTx, key: RequestKey): Promise<Uint8Array | undefined> {
-  const row = await tx.get<{ digest: string; answer: Uint8Array }>(
+  const row = await tx.get(
+    DIGEST_ANSWER_ROW,
     "SELECT digest, answer FROM requests WHERE caller = ? AND request_id = ?",
     [key.caller, key.requestId],
   );

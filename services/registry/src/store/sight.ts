@@ -1,5 +1,5 @@
 import { type Agent, AgentVisibility } from "@depute/contracts/depute/registry/v1/agent_pb";
-import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import { FOUND, type ReadTx, type SqlValue, type WriteTx } from "@depute/store";
 
 /** By whose sight a call is answered: everything's, or one principal's. */
 export type Viewer = "all" | { readonly principal: string };
@@ -26,6 +26,7 @@ export async function sees(tx: ReadTx, viewer: Viewer, sight: Sight): Promise<bo
       if (sight.visibleTo.includes(principal)) return true;
       const named = JSON.stringify(sight.visibleTo);
       const owned = await tx.get(
+        FOUND,
         "SELECT 1 FROM agents WHERE principal = ? AND id IN (SELECT value FROM json_each(?)) LIMIT 1",
         [principal, named],
       );
@@ -53,7 +54,7 @@ export function sightCondition(viewer: Viewer): { sql: string; params: SqlValue[
 
 /** Whether a principal belongs to an organization. */
 export async function isMember(tx: ReadTx, organization: string, principal: string): Promise<boolean> {
-  const row = await tx.get("SELECT 1 FROM members WHERE organization = ? AND principal = ?", [
+  const row = await tx.get(FOUND, "SELECT 1 FROM members WHERE organization = ? AND principal = ?", [
     organization,
     principal,
   ]);

@@ -1,4 +1,7 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
+
+const DOC_ROW = row({ doc: integer });
+const DOC_AGENT_ID_ID_WORDS_ROW = row({ doc: integer, agent_id: text, id: text, words: text });
 
 /** The words of one capability, by the field that they stand in, and the keys that it is filtered by. */
 export interface TextDocument {
@@ -39,13 +42,12 @@ export interface TextIndex {
 
 export const fts5: TextIndex = {
   async replace(tx, agentId, documents) {
-    const old = await tx.all<{ doc: number }>("SELECT doc FROM capability_docs WHERE agent_id = ?", [
-      agentId,
-    ]);
+    const old = await tx.all(DOC_ROW, "SELECT doc FROM capability_docs WHERE agent_id = ?", [agentId]);
     for (const { doc } of old) await tx.run("DELETE FROM capability_text WHERE rowid = ?", [doc]);
     if (old.length > 0) await tx.run("DELETE FROM capability_docs WHERE agent_id = ?", [agentId]);
     for (const { id, name, category, description, keys } of documents) {
-      const row = await tx.get<{ doc: number }>(
+      const row = await tx.get(
+        DOC_ROW,
         "INSERT INTO capability_docs (agent_id, id) VALUES (?, ?) RETURNING doc",
         [agentId, id],
       );
@@ -61,7 +63,8 @@ export const fts5: TextIndex = {
     const found = new Map<number, TextMatch>();
     let truncated = false;
     for (const query of queriesFor(words)) {
-      const rows = await tx.all<{ doc: number; agent_id: string; id: string; words: string }>(
+      const rows = await tx.all(
+        DOC_AGENT_ID_ID_WORDS_ROW,
         `SELECT d.doc, d.agent_id, d.id, c.words
          FROM (SELECT rowid AS doc FROM capability_text WHERE capability_text MATCH ? LIMIT ?) r
          CROSS JOIN capability_docs d CROSS JOIN capabilities c

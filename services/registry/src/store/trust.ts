@@ -1,6 +1,6 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type TrustEntry, TrustEntrySchema } from "@depute/contracts/depute/registry/v1/trust_service_pb";
-import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import { bytes, FOUND, integer, type ReadTx, row, type SqlValue, text, type WriteTx } from "@depute/store";
 import { type BayesianState, NO_OUTCOMES } from "../rules/bayesian.ts";
 import {
   IDLE_GRACE_MS,
@@ -11,6 +11,13 @@ import {
   unknownTrust,
 } from "../rules/trust.ts";
 import type { Source } from "../rules/witness.ts";
+
+const STATE_ROW = row({ state: text });
+const SOURCE_TIME_GAINS_ROW = row({ source: text, time: integer, gains: text });
+const RECORD_DIGEST_ROW = row({ record: bytes, digest: text });
+const NEXT_ROW = row({ next: integer });
+const N_ROW = row({ n: integer });
+const RECORD_ROW = row({ record: bytes });
 
 /** Everything that is summed up of an agent's evidence. */
 export interface StoredTrust {
@@ -29,10 +36,10 @@ export async function findTrust(
   subject: string,
   counterpart: string,
 ): Promise<StoredTrust | undefined> {
-  const row = await tx.get<{ state: string }>(
-    "SELECT state FROM trust WHERE subject = ? AND counterpart = ?",
-    [subject, counterpart],
-  );
+  const row = await tx.get(STATE_ROW, "SELECT state FROM trust WHERE subject = ? AND counterpart = ?", [
+    subject,
+    counterpart,
+  ]);
   return row && ({ bayesian: NO_OUTCOMES, ...JSON.parse(row.state) } as StoredTrust);
 }
 
@@ -68,7 +75,8 @@ export async function findSources(
   subject: string,
   names: readonly string[],
 ): Promise<Map<string, Source>> {
-  const rows = await tx.all<{ source: string; time: number; gains: string }>(
+  const rows = await tx.all(
+    SOURCE_TIME_GAINS_ROW,
     `SELECT source, time, gains FROM trust_sources WHERE subject = ? AND source IN (${names.map(() => "?").join(", ")})`,
     [subject, ...names],
   );
@@ -89,7 +97,8 @@ export async function findEvidence(
   caller: string,
   evidenceId: string,
 ): Promise<{ entry: TrustEntry; digest: string } | undefined> {
-  const row = await tx.get<{ record: Uint8Array; digest: string }>(
+  const row = await tx.get(
+    RECORD_DIGEST_ROW,
     "SELECT record, digest FROM trust_evidence WHERE caller = ? AND evidence_id = ?",
     [caller, evidenceId],
   );
@@ -98,9 +107,7 @@ export async function findEvidence(
 
 /** The sequence of the next piece of evidence. */
 export async function nextSequence(tx: ReadTx): Promise<number> {
-  const row = await tx.get<{ next: number }>(
-    "SELECT COALESCE(MAX(sequence), 0) + 1 AS next FROM trust_evidence",
-  );
+  const row = await tx.get(NEXT_ROW, "SELECT COALESCE(MAX(sequence), 0) + 1 AS next FROM trust_evidence");
   return row?.next ?? 1;
 }
 
@@ -160,7 +167,8 @@ export async function countEvidence(
     conditions.push(`${column} = ?`);
     params.push(value);
   }
-  const row = await tx.get<{ n: number }>(
+  const row = await tx.get(
+    N_ROW,
     `SELECT COUNT(*) AS n FROM
        (SELECT 1 FROM trust_evidence WHERE ${conditions.join(" AND ")} LIMIT ?) AS counted`,
     [...params, limit],
@@ -176,6 +184,7 @@ export async function hasSubstance(
   reference: string,
 ): Promise<boolean> {
   const row = await tx.get(
+    FOUND,
     `SELECT 1 FROM trust_evidence WHERE subject = ? AND counterpart = ? AND kind IN ('attestation', 'session')
        AND reference = ? AND substantial = 1 LIMIT 1`,
     [subject, counterpart, reference],
@@ -205,7 +214,8 @@ export async function listEvidence(
     conditions.push("EXISTS (SELECT 1 FROM agents a WHERE a.id = e.counterpart AND a.principal = ?)");
     params.push(givenBy);
   }
-  const rows = await tx.all<{ record: Uint8Array }>(
+  const rows = await tx.all(
+    RECORD_ROW,
     `SELECT record FROM trust_evidence e WHERE ${conditions.join(" AND ")} ORDER BY sequence DESC LIMIT ?`,
     [...params, limit],
   );

@@ -1,6 +1,6 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Agent, AgentSchema } from "@depute/contracts/depute/registry/v1/agent_pb";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { bytes, integer, type ReadTx, type RowOf, row, text, type WriteTx } from "@depute/store";
 
 /** What an agent's owner once registered; the time is epoch ms. */
 export interface StoredVersion {
@@ -16,12 +16,8 @@ export type VersionReference =
   | { readonly version: string }
   | { readonly digest: string };
 
-interface VersionRow {
-  revision: number;
-  digest: string;
-  record: Uint8Array;
-  create_time: number;
-}
+const VERSION_ROW = row({ revision: integer, digest: text, record: bytes, create_time: integer });
+type VersionRow = RowOf<typeof VERSION_ROW>;
 
 const COLUMNS = "revision, digest, record, create_time";
 
@@ -31,7 +27,8 @@ export async function findVersion(
   reference: VersionReference,
 ): Promise<StoredVersion | undefined> {
   const [[column, value]] = Object.entries(reference) as [[string, string | number]];
-  const row = await tx.get<VersionRow>(
+  const row = await tx.get(
+    VERSION_ROW,
     `SELECT ${COLUMNS} FROM agent_versions WHERE agent_id = ? AND ${column} = ?
      ORDER BY revision DESC LIMIT 1`,
     [agentId, value],
@@ -46,7 +43,8 @@ export async function listVersions(
   before: number,
   limit: number,
 ): Promise<StoredVersion[]> {
-  const rows = await tx.all<VersionRow>(
+  const rows = await tx.all(
+    VERSION_ROW,
     `SELECT ${COLUMNS} FROM agent_versions WHERE agent_id = ? AND revision < ? ORDER BY revision DESC LIMIT ?`,
     [agentId, before, limit],
   );

@@ -1,4 +1,4 @@
-import { type Migrations, openStore, type ReadTx, type SqlValue } from "@depute/store";
+import { type Migrations, openStore, partsOf, type ReadTx, type SqlValue } from "@depute/store";
 
 /** How SQLite carries out the statements of a query, in their order. The tables are those of the migrations, and empty. */
 export async function plansOf(
@@ -11,11 +11,13 @@ export async function plansOf(
       const statements: [string, readonly SqlValue[]][] = [];
       await query({
         dialect: "sqlite",
-        all: async (sql, params = []) => {
+        all: async (...statement) => {
+          const { sql, params } = partsOf(statement);
           statements.push([sql, params]);
           return [];
         },
-        get: async (sql, params = []) => {
+        get: async (...statement) => {
+          const { sql, params } = partsOf(statement);
           statements.push([sql, params]);
           return undefined;
         },

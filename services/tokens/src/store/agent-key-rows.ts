@@ -1,4 +1,4 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { type ReadTx, row, text, type WriteTx } from "@depute/store";
 
 /** A replaced key of an agent that the registry has not been told of. */
 export interface KeyChange {
@@ -6,13 +6,16 @@ export interface KeyChange {
   readonly successorId: string;
 }
 
+export const KEY_CHANGE_ROW = row<KeyChange>({ keyId: text, successorId: text });
+
 export async function addKeyChange(tx: WriteTx, { keyId, successorId }: KeyChange): Promise<void> {
   await tx.run("INSERT INTO agent_key_changes (key_id, successor_id) VALUES (?, ?)", [keyId, successorId]);
 }
 
 /** Changes that do not wait for another one: a key that was replaced twice is told of in that order. */
 export async function firstKeyChanges(tx: ReadTx, limit: number): Promise<KeyChange[]> {
-  return tx.all<KeyChange>(
+  return tx.all(
+    KEY_CHANGE_ROW,
     `SELECT key_id AS "keyId", successor_id AS "successorId" FROM agent_key_changes c
      WHERE NOT EXISTS (SELECT 1 FROM agent_key_changes e WHERE e.successor_id = c.key_id)
      ORDER BY key_id LIMIT ?`,

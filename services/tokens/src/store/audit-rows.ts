@@ -1,23 +1,27 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, nullable, oneOf, type ReadTx, row, text, type WriteTx } from "@depute/store";
+
+const LAST_ROW = row({ last: nullable(integer) });
 
 /** Decisions that one statement writes. */
 const ROWS = 32;
 
-export type DecisionKind =
-  | "mint"
-  | "record"
-  | "attenuate"
-  | "inspect"
-  | "verify_token"
-  | "verify_proof"
-  | "open_session"
-  | "revoke"
-  | "reserve"
-  | "commit"
-  | "release"
-  | "finish"
-  | "create_key"
-  | "rotate_key";
+const KINDS = [
+  "mint",
+  "record",
+  "attenuate",
+  "inspect",
+  "verify_token",
+  "verify_proof",
+  "open_session",
+  "revoke",
+  "reserve",
+  "commit",
+  "release",
+  "finish",
+  "create_key",
+  "rotate_key",
+] as const;
+export type DecisionKind = (typeof KINDS)[number];
 
 /** One decision on authority. It names blocks by their ids and holds nothing that could be presented. */
 export interface Decision {
@@ -39,12 +43,23 @@ export interface AuditRow extends Decision {
   readonly time: number;
 }
 
+const ROW = row({
+  id: integer,
+  time_ms: integer,
+  kind: oneOf(...KINDS),
+  caller: text,
+  principal: text,
+  decision: oneOf("allowed", "denied"),
+  reason: text,
+  blocks: text,
+});
+
 /** Appends decisions in order. Nothing is ever changed. */
 export async function appendDecisions(
   tx: WriteTx,
   decisions: readonly (Decision & { time: number })[],
 ): Promise<void> {
-  const last = await tx.get<{ last: number | null }>("SELECT MAX(id) AS last FROM audit");
+  const last = await tx.get(LAST_ROW, "SELECT MAX(id) AS last FROM audit");
   let id = last?.last ?? 0;
   for (let from = 0; from < decisions.length; ) {
     // Whole statements of one length, so that there are two to prepare and not as many as lengths.
@@ -62,7 +77,8 @@ export async function appendDecisions(
 
 /** Decisions after an id, in order. */
 export async function readDecisions(tx: ReadTx, after: number, limit: number): Promise<AuditRow[]> {
-  const rows = await tx.all<Omit<AuditRow, "blocks" | "time"> & { blocks: string; time_ms: number }>(
+  const rows = await tx.all(
+    ROW,
     `SELECT id, time_ms, kind, caller, principal, decision, reason, blocks FROM audit
      WHERE id > ? ORDER BY id LIMIT ?`,
     [after, limit],

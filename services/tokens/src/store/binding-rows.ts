@@ -1,5 +1,8 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import type { Binding } from "../rules/bindings.ts";
+
+const AUDIENCES_TENANTS_SINGLE_USE_ROW = row({ audiences: text, tenants: text, single_use: integer });
+const ID_ROW = row({ id: text });
 
 /** Binds a block, once: what it was bound to before stays. */
 export async function bindBlock(tx: WriteTx, revocationId: string, binding: Binding): Promise<void> {
@@ -15,7 +18,8 @@ export async function bindBlock(tx: WriteTx, revocationId: string, binding: Bind
 
 /** The bindings of those of these blocks that have one. */
 export async function readBindings(tx: ReadTx, revocationIds: readonly string[]): Promise<Binding[]> {
-  const rows = await tx.all<{ audiences: string; tenants: string; single_use: number }>(
+  const rows = await tx.all(
+    AUDIENCES_TENANTS_SINGLE_USE_ROW,
     `SELECT audiences, tenants, single_use FROM block_bindings WHERE revocation_id IN (${revocationIds.map(() => "?").join(", ")})`,
     revocationIds,
   );
@@ -47,7 +51,8 @@ export async function forgetUsedBlocks(tx: WriteTx, before: number, limit: numbe
 
 /** The ids of all blocks that have a binding, or under which something was spent or is held. */
 export async function readNotedBlocks(tx: ReadTx): Promise<string[]> {
-  const rows = await tx.all<{ id: string }>(
+  const rows = await tx.all(
+    ID_ROW,
     "SELECT revocation_id AS id FROM block_bindings UNION SELECT revocation_id FROM spend",
   );
   return rows.map(({ id }) => id);

@@ -1,5 +1,9 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { FOUND, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import type { Block } from "../rules/blocks.ts";
+
+const SIGNER_ROW = row({ signer: text });
+const ID_ROW = row({ id: text });
+const ID_PARENT_ROW = row({ id: text, parent: text });
 
 /** Records the blocks of a chain that was verified. A block that is known stays as it is, with the later expiry. */
 export async function recordBlocks(tx: WriteTx, blocks: readonly Block[], now: number): Promise<void> {
@@ -27,9 +31,7 @@ export async function recordBlocks(tx: WriteTx, blocks: readonly Block[], now: n
 
 /** Whether a block is recorded, and with `signer` whether that principal signed it. */
 export async function hasBlock(tx: ReadTx, revocationId: string, signer?: string): Promise<boolean> {
-  const rows = await tx.all<{ signer: string }>("SELECT signer FROM blocks WHERE revocation_id = ?", [
-    revocationId,
-  ]);
+  const rows = await tx.all(SIGNER_ROW, "SELECT signer FROM blocks WHERE revocation_id = ?", [revocationId]);
   return rows.some((row) => signer === undefined || row.signer === signer);
 }
 
@@ -43,6 +45,7 @@ export async function mayRevokeRecorded(
   principal: string,
 ): Promise<boolean> {
   const row = await tx.get(
+    FOUND,
     `WITH RECURSIVE above (revocation_id, parent_id, signer) AS (
        SELECT revocation_id, parent_id, signer FROM blocks WHERE revocation_id = ?
        UNION
@@ -59,7 +62,8 @@ export async function mayRevokeRecorded(
 
 /** Blocks that a principal signed and that were recorded before a time: those that count although its key is revoked. */
 export async function blocksSignedBefore(tx: ReadTx, signer: string, before: number): Promise<string[]> {
-  const rows = await tx.all<{ id: string }>(
+  const rows = await tx.all(
+    ID_ROW,
     "SELECT DISTINCT revocation_id AS id FROM blocks WHERE signer = ? AND record_ms < ?",
     [signer, before],
   );
@@ -72,7 +76,8 @@ export async function blocksSignedSince(
   signer: string,
   { since, now, after, limit }: { since: number; now: number; after: string; limit: number },
 ): Promise<string[]> {
-  const rows = await tx.all<{ id: string }>(
+  const rows = await tx.all(
+    ID_ROW,
     `SELECT DISTINCT revocation_id AS id FROM blocks
      WHERE signer = ? AND revocation_id > ? AND record_ms >= ? AND expires_ms >= ? ORDER BY revocation_id LIMIT ?`,
     [signer, after, since, now, limit],
@@ -83,6 +88,7 @@ export async function blocksSignedSince(
 /** Whether a recorded block was signed by a principal or handed to it. */
 export async function isKnownPrincipal(tx: ReadTx, principal: string): Promise<boolean> {
   const row = await tx.get(
+    FOUND,
     `SELECT 1 AS found FROM blocks WHERE signer = ?
      UNION ALL SELECT 1 FROM blocks WHERE delegatee = ? LIMIT 1`,
     [principal, principal],
@@ -95,7 +101,8 @@ export async function isKnownPrincipal(tx: ReadTx, principal: string): Promise<b
  * stays: it says who may revoke, and until when the log has to have the entry.
  */
 export async function forgetBlocks(tx: WriteTx, before: number, limit: number): Promise<number> {
-  const old = await tx.all<{ id: string; parent: string }>(
+  const old = await tx.all(
+    ID_PARENT_ROW,
     `SELECT revocation_id AS id, parent_id AS parent FROM blocks
      WHERE own_expire_ms > 0 AND own_expire_ms < ? AND NOT EXISTS
        (SELECT 1 FROM revocations WHERE revocations.revocation_id = blocks.revocation_id)

@@ -1,5 +1,19 @@
-import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import {
+  FOUND,
+  integer,
+  nullable,
+  oneOf,
+  type ReadTx,
+  row,
+  type SqlValue,
+  text,
+  type WriteTx,
+} from "@depute/store";
 import type { DelegationState, End, Link } from "../rules/delegations.ts";
+
+const LAST_ROW = row({ last: nullable(integer) });
+const REVOCATION_ID_AFTER_POSITION_ROW = row({ revocation_id: text, after_position: integer });
+const POSITION_ROW = row({ position: integer });
 
 /** What is kept of a delegation. Times in milliseconds since 1970; `endTime` is 0 while it is active. */
 export interface StoredDelegation {
@@ -20,6 +34,24 @@ export interface StoredDelegation {
   readonly attestationId: string;
 }
 
+export const STORED_DELEGATION_ROW = row<StoredDelegation>({
+  position: integer,
+  chainId: text,
+  id: text,
+  parentId: text,
+  revocationId: text,
+  rootId: text,
+  from: text,
+  to: text,
+  contractId: text,
+  depth: integer,
+  state: oneOf("active", "completed", "failed", "revoked"),
+  createTime: integer,
+  expireTime: integer,
+  endTime: integer,
+  attestationId: text,
+});
+
 /** What a list is filtered by; undefined for any. */
 export interface DelegationFilter {
   readonly principal: string | undefined;
@@ -35,7 +67,7 @@ const MEMBERS = `position, chain_id AS chainId, delegation_id AS id, parent_dele
 /** Records the delegations of a chain; those that are known stay as they are. */
 export async function recordLinks(tx: WriteTx, links: readonly Link[], now: number): Promise<void> {
   const ids = links.map(({ block }) => block.revocationId);
-  const last = await tx.get<{ last: number | null }>("SELECT MAX(position) AS last FROM delegations");
+  const last = await tx.get(LAST_ROW, "SELECT MAX(position) AS last FROM delegations");
   let position = last?.last ?? 0;
   for (const [level, { chainId, parentChainId, parentDelegationId, depth, block }] of links.entries()) {
     const { delegationId, revocationId, signer, delegatee, contractId, expiresAt } = block;
@@ -71,7 +103,8 @@ export async function findDelegations(
   limit: number,
 ): Promise<StoredDelegation[]> {
   const [where, params] = revocationId === "" ? ["", []] : ["AND revocation_id = ?", [revocationId]];
-  return tx.all<StoredDelegation>(
+  return tx.all(
+    STORED_DELEGATION_ROW,
     `SELECT ${MEMBERS} FROM delegations WHERE delegation_id = ? ${where} ORDER BY position LIMIT ?`,
     [id, ...params, limit],
   );
@@ -79,7 +112,8 @@ export async function findDelegations(
 
 /** A delegation and all above it, the root first. */
 export async function readChain(tx: ReadTx, chainId: string): Promise<StoredDelegation[]> {
-  return tx.all<StoredDelegation>(
+  return tx.all(
+    STORED_DELEGATION_ROW,
     `WITH RECURSIVE above (link) AS (
        SELECT chain_id FROM delegations WHERE chain_id = ?
        UNION
@@ -109,9 +143,10 @@ export async function listDelegations(
   }
   const select = (more: string) =>
     `SELECT ${MEMBERS} FROM delegations WHERE ${more}${conditions.join(" AND ")} ORDER BY position LIMIT ?`;
-  if (principal === undefined) return tx.all<StoredDelegation>(select(""), [...params, limit]);
+  if (principal === undefined) return tx.all(STORED_DELEGATION_ROW, select(""), [...params, limit]);
   // Each half goes by its own index in the order of the answer; one condition with OR would go by none.
-  return tx.all<StoredDelegation>(
+  return tx.all(
+    STORED_DELEGATION_ROW,
     `SELECT * FROM (SELECT * FROM (${select("from_principal = ? AND ")}) AS given
        UNION SELECT * FROM (${select("to_principal = ? AND ")}) AS taken) AS either ORDER BY position LIMIT ?`,
     [principal, ...params, limit, principal, ...params, limit, limit],
@@ -149,12 +184,14 @@ export async function beginCascade(tx: WriteTx, revocationId: string): Promise<v
 
 /** Marks some of what is below a revoked block; true while there is more to do. */
 export async function continueCascade(tx: WriteTx, limit: number, now: number): Promise<boolean> {
-  const cascade = await tx.get<{ revocation_id: string; after_position: number }>(
+  const cascade = await tx.get(
+    REVOCATION_ID_AFTER_POSITION_ROW,
     "SELECT revocation_id, after_position FROM cascades ORDER BY revocation_id LIMIT 1",
   );
   if (cascade === undefined) return false;
   const { revocation_id: id, after_position: after } = cascade;
-  const batch = await tx.all<{ position: number }>(
+  const batch = await tx.all(
+    POSITION_ROW,
     "SELECT position FROM delegation_blocks WHERE revocation_id = ? AND position > ? ORDER BY position LIMIT ?",
     [id, after, limit],
   );
@@ -166,12 +203,13 @@ export async function continueCascade(tx: WriteTx, limit: number, now: number): 
   );
   if (batch.length < limit) await tx.run("DELETE FROM cascades WHERE revocation_id = ?", [id]);
   else await tx.run("UPDATE cascades SET after_position = ? WHERE revocation_id = ?", [last, id]);
-  return (await tx.get("SELECT 1 AS found FROM cascades LIMIT 1")) !== undefined;
+  return (await tx.get(FOUND, "SELECT 1 AS found FROM cascades LIMIT 1")) !== undefined;
 }
 
 /** Removes delegations whose authority ended before a time; how many. */
 export async function forgetDelegations(tx: WriteTx, before: number, limit: number): Promise<number> {
-  const old = await tx.all<{ position: number }>(
+  const old = await tx.all(
+    POSITION_ROW,
     "SELECT position FROM delegations WHERE expire_ms < ? ORDER BY expire_ms LIMIT ?",
     [before, limit],
   );

@@ -1,5 +1,8 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, nullable, oneOf, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import type { KeyLife } from "../rules/kept-key.ts";
+
+const NUMBER_ROW = row({ number: integer });
+const LAST_ROW = row({ last: nullable(integer) });
 
 /** A kept key; its secret is sealed. Times in milliseconds since 1970. */
 export interface StoredKey extends KeyLife {
@@ -16,11 +19,26 @@ export interface StoredKey extends KeyLife {
   readonly createTime: number;
 }
 
+const STORED_KEY_ROW = row<StoredKey>({
+  position: integer,
+  id: text,
+  owner: text,
+  requestId: text,
+  digest: text,
+  principal: text,
+  agentId: text,
+  sealed: text,
+  state: oneOf("active", "replaced", "revoked"),
+  successorId: text,
+  createTime: integer,
+  endTime: integer,
+});
+
 const MEMBERS = `position, id, owner, request_id AS requestId, digest, principal, agent_id AS agentId, sealed, state,
   successor_id AS successorId, create_ms AS createTime, end_ms AS endTime`;
 
 export async function findKey(tx: ReadTx, id: string): Promise<StoredKey | undefined> {
-  return tx.get<StoredKey>(`SELECT ${MEMBERS} FROM kept_keys WHERE id = ?`, [id]);
+  return tx.get(STORED_KEY_ROW, `SELECT ${MEMBERS} FROM kept_keys WHERE id = ?`, [id]);
 }
 
 export async function findKeyByRequest(
@@ -29,7 +47,7 @@ export async function findKeyByRequest(
   requestId: string,
 ): Promise<StoredKey | undefined> {
   const sql = `SELECT ${MEMBERS} FROM kept_keys WHERE owner = ? AND request_id = ?`;
-  return tx.get<StoredKey>(sql, [owner, requestId]);
+  return tx.get(STORED_KEY_ROW, sql, [owner, requestId]);
 }
 
 /** An owner's keys after a position, in the order in which they were made. */
@@ -39,29 +57,29 @@ export async function listKeys(
   after: number,
   limit: number,
 ): Promise<StoredKey[]> {
-  return tx.all<StoredKey>(
+  return tx.all(
+    STORED_KEY_ROW,
     `SELECT ${MEMBERS} FROM kept_keys WHERE owner = ? AND position > ? ORDER BY position LIMIT ?`,
     [owner, after, limit],
   );
 }
 
 export async function countKeys(tx: ReadTx, owner: string): Promise<number> {
-  const row = await tx.get<{ number: number }>("SELECT COUNT(*) AS number FROM kept_keys WHERE owner = ?", [
-    owner,
-  ]);
+  const row = await tx.get(NUMBER_ROW, "SELECT COUNT(*) AS number FROM kept_keys WHERE owner = ?", [owner]);
   return row?.number ?? 0;
 }
 
 /** Active keys that were made before a time. */
 export async function keysOlderThan(tx: ReadTx, before: number, limit: number): Promise<StoredKey[]> {
-  return tx.all<StoredKey>(
+  return tx.all(
+    STORED_KEY_ROW,
     `SELECT ${MEMBERS} FROM kept_keys WHERE state = 'active' AND create_ms < ? ORDER BY create_ms LIMIT ?`,
     [before, limit],
   );
 }
 
 export async function insertKey(tx: WriteTx, key: Omit<StoredKey, "position">): Promise<StoredKey> {
-  const last = await tx.get<{ last: number | null }>("SELECT MAX(position) AS last FROM kept_keys");
+  const last = await tx.get(LAST_ROW, "SELECT MAX(position) AS last FROM kept_keys");
   const position = (last?.last ?? 0) + 1;
   const {
     id,

@@ -1,4 +1,4 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
 /** A revoked key whose recorded blocks are being revoked. */
 export interface KeySweep {
@@ -9,12 +9,20 @@ export interface KeySweep {
   readonly afterBlock: string;
 }
 
+export const KEY_SWEEP_ROW = row<KeySweep>({
+  sequence: integer,
+  key: text,
+  keepBefore: text,
+  afterBlock: text,
+});
+
 export async function beginSweep(tx: WriteTx, sequence: number): Promise<void> {
   await tx.run("INSERT INTO key_sweeps (sequence, after_block) VALUES (?, '')", [sequence]);
 }
 
 export async function firstSweep(tx: ReadTx): Promise<KeySweep | undefined> {
-  return tx.get<KeySweep>(
+  return tx.get(
+    KEY_SWEEP_ROW,
     `SELECT key_sweeps.sequence AS sequence, principal AS "key", keep_before AS keepBefore, after_block AS afterBlock
      FROM key_sweeps JOIN key_revocations ON key_revocations.sequence = key_sweeps.sequence
      ORDER BY key_sweeps.sequence LIMIT 1`,

@@ -1,6 +1,8 @@
 import { DeputeError, ErrorReason } from "@depute/core";
 import type { Authority } from "@depute/dct";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { type ReadTx, row, text, type WriteTx } from "@depute/store";
+
+const DIGEST_AUTHORITY_ROW = row({ digest: text, authority: text });
 
 /** Milliseconds that a minted authority is kept for its request to be repeated: no token outlives it. */
 export const MINT_RETENTION_MS = 24 * 60 * 60 * 1000;
@@ -22,7 +24,8 @@ export interface MintKey {
  * @throws DeputeError REQUEST_ID_REUSED when the caller used the id for something else
  */
 export async function recallMint(tx: ReadTx, key: MintKey): Promise<Authority | undefined> {
-  const row = await tx.get<{ digest: string; authority: string }>(
+  const row = await tx.get(
+    DIGEST_AUTHORITY_ROW,
     "SELECT digest, authority FROM mint_requests WHERE caller = ? AND request_id = ?",
     [key.caller, key.requestId],
   );

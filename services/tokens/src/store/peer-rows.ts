@@ -1,11 +1,13 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, row, type WriteTx } from "@depute/store";
+
+const SEQUENCE_ROW = row({ sequence: integer });
 
 /** `push`: up to which place of our log a peer was told; `poll`: up to which of its own a source was read. */
 export type PeerKind = "push" | "poll";
 
 export async function peerCursor(tx: ReadTx, kind: PeerKind, address: string): Promise<number> {
   const sql = "SELECT sequence FROM peer_cursors WHERE kind = ? AND address = ?";
-  return (await tx.get<{ sequence: number }>(sql, [kind, address]))?.sequence ?? 0;
+  return (await tx.get(SEQUENCE_ROW, sql, [kind, address]))?.sequence ?? 0;
 }
 
 export async function movePeerCursor(

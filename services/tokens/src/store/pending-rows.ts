@@ -1,6 +1,10 @@
 import type { RevocationEntry } from "@depute/dct";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, nullable, oneOf, type ReadTx, type RowOf, row, text, type WriteTx } from "@depute/store";
 import type { KeyStatement } from "../rules/key-revocation.ts";
+
+const EVERYBODY_OWN_ROW = row({ everybody: integer, own: nullable(integer) });
+const OWN_ROW = row({ own: integer });
+const LAST_ROW = row({ last: nullable(integer) });
 
 /** What a revocation says: a block's entry, or a key's own statement. */
 export type Waiting = { readonly entry: RevocationEntry } | { readonly statement: KeyStatement };
@@ -8,15 +12,16 @@ export type Waiting = { readonly entry: RevocationEntry } | { readonly statement
 /** A revocation that waits: an entry for its revoker's right, a statement for a recorded block that names the key. */
 export type PendingRevocation = Waiting & { readonly position: number };
 
-interface Row {
-  position: number;
-  revocation_id: string;
-  revoked_by: string;
-  scope: RevocationEntry["scope"] | "key";
-  revoked_at: string;
-  signature: string;
-  keep_before: string | null;
-}
+const ROW = row({
+  position: integer,
+  revocation_id: text,
+  revoked_by: text,
+  scope: oneOf("block", "chain", "key"),
+  revoked_at: text,
+  signature: text,
+  keep_before: nullable(text),
+});
+type Row = RowOf<typeof ROW>;
 
 const MEMBERS = "revocation_id, revoked_by, scope, revoked_at, signature, keep_before";
 const ROWS = `SELECT position, ${MEMBERS} FROM pending_revocations`;
@@ -33,7 +38,7 @@ export async function readPending(
   now: number,
   limit: number,
 ): Promise<PendingRevocation[]> {
-  const rows = await tx.all<Row>(`${ROWS} WHERE position > ? AND ${OPEN} ORDER BY position LIMIT ?`, [
+  const rows = await tx.all(ROW, `${ROWS} WHERE position > ? AND ${OPEN} ORDER BY position LIMIT ?`, [
     after,
     now,
     limit,
@@ -47,7 +52,8 @@ export async function findPending(
   { revocationId, revokedBy }: Key,
   now: number,
 ): Promise<RevocationEntry[]> {
-  const rows = await tx.all<Row>(
+  const rows = await tx.all(
+    ROW,
     `${ROWS} WHERE revocation_id = ? AND revoked_by = ? AND ${OPEN} ORDER BY position`,
     [revocationId, revokedBy, now],
   );
@@ -56,13 +62,14 @@ export async function findPending(
 
 /** A key's statements about itself that wait. */
 export async function findPendingStatements(tx: ReadTx, key: string, now: number): Promise<KeyStatement[]> {
-  const rows = await tx.all<Row>(`${ROWS} WHERE revoked_by = ? AND scope = 'key' AND ${OPEN}`, [key, now]);
+  const rows = await tx.all(ROW, `${ROWS} WHERE revoked_by = ? AND scope = 'key' AND ${OPEN}`, [key, now]);
   return rows.map(toPending).flatMap((one) => ("statement" in one ? [one.statement] : []));
 }
 
 /** Statements that wait although a recorded block names their key by now. */
 export async function settledStatements(tx: ReadTx, now: number, limit: number): Promise<KeyStatement[]> {
-  const rows = await tx.all<Row>(
+  const rows = await tx.all(
+    ROW,
     `${ROWS} WHERE scope = 'key' AND ${OPEN} AND (
        EXISTS (SELECT 1 FROM blocks WHERE signer = revoked_by)
        OR EXISTS (SELECT 1 FROM blocks WHERE delegatee = revoked_by)) ORDER BY position LIMIT ?`,
@@ -77,7 +84,8 @@ export async function countPool(
   caller: string,
   now: number,
 ): Promise<{ all: number; own: number }> {
-  const row = await tx.get<{ everybody: number; own: number | null }>(
+  const row = await tx.get(
+    EVERYBODY_OWN_ROW,
     `SELECT COUNT(*) AS everybody, SUM(CASE WHEN caller = ? THEN 1 ELSE 0 END) AS own
      FROM pending_revocations WHERE settled = 0 AND expire_ms > ?`,
     [caller, now],
@@ -87,7 +95,8 @@ export async function countPool(
 
 /** How many entries of a known revoker wait. */
 export async function countKept(tx: ReadTx, revokedBy: string): Promise<number> {
-  const row = await tx.get<{ own: number }>(
+  const row = await tx.get(
+    OWN_ROW,
     "SELECT COUNT(*) AS own FROM pending_revocations WHERE revoked_by = ? AND settled = 0 AND expire_ms = 0",
     [revokedBy],
   );
@@ -101,7 +110,7 @@ export async function insertPending(
   waiting: Waiting,
   { caller, now, expireMs }: { caller: string; now: number; expireMs: number },
 ): Promise<void> {
-  const last = await tx.get<{ last: number | null }>("SELECT MAX(position) AS last FROM pending_revocations");
+  const last = await tx.get(LAST_ROW, "SELECT MAX(position) AS last FROM pending_revocations");
   const position = (last?.last ?? 0) + 1;
   const { revokedBy, revokedAt, signature } = "entry" in waiting ? waiting.entry : waiting.statement;
   const [scope, keepBefore] =
@@ -134,7 +143,8 @@ export async function settlePending(tx: WriteTx, { revocationId, revokedBy }: Ke
 
 /** Forgets what waited until a time and no longer; gives it back. The newest row stays: positions are given once. */
 export async function expirePending(tx: WriteTx, now: number, limit: number): Promise<PendingRevocation[]> {
-  const rows = await tx.all<Row>(
+  const rows = await tx.all(
+    ROW,
     `${ROWS} WHERE expire_ms > 0 AND expire_ms <= ?
        AND position < (SELECT MAX(position) FROM pending_revocations) ORDER BY expire_ms LIMIT ?`,
     [now, limit],

@@ -1,4 +1,12 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
+
+const PRINCIPAL_JTI_KIND_FORGET_MS_ROW = row({
+  principal: text,
+  jti: text,
+  kind: integer,
+  forget_ms: integer,
+});
+const HORIZON_MS_ROW = row({ horizon_ms: integer });
 
 /** Whether a proof came with a token whose signatures hold, or only states who calls, which anybody's key can. */
 export const PROOF_KINDS = { identity: 0, token: 1 } as const;
@@ -36,7 +44,8 @@ export async function readProofs(
   after: Pick<SeenProof, "principal" | "jti">,
   limit: number,
 ): Promise<SeenProof[]> {
-  const rows = await tx.all<{ principal: string; jti: string; kind: number; forget_ms: number }>(
+  const rows = await tx.all(
+    PRINCIPAL_JTI_KIND_FORGET_MS_ROW,
     `SELECT principal, jti, kind, forget_ms FROM seen_proofs
      WHERE forget_ms >= ? AND (principal, jti) > (?, ?) ORDER BY principal, jti LIMIT ?`,
     [now, after.principal, after.jti, limit],
@@ -63,7 +72,7 @@ export async function forgetProofs(tx: WriteTx, now: number, limit: number): Pro
 
 /** Proofs made up to this time may have been used without standing here. Milliseconds since 1970. */
 export async function readHorizon(tx: ReadTx): Promise<number> {
-  const row = await tx.get<{ horizon_ms: number }>("SELECT horizon_ms FROM proof_horizon WHERE id = 1");
+  const row = await tx.get(HORIZON_MS_ROW, "SELECT horizon_ms FROM proof_horizon WHERE id = 1");
   return row?.horizon_ms ?? 0;
 }
 

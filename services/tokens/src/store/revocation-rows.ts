@@ -1,7 +1,22 @@
 import type { CryptoEngine, RevocationEntry } from "@depute/dct";
-import type { ReadTx, WriteTx } from "@depute/store";
+import {
+  FOUND,
+  integer,
+  nullable,
+  oneOf,
+  type ReadTx,
+  type RowOf,
+  row,
+  text,
+  type WriteTx,
+} from "@depute/store";
 import { contentDigest, type LogContent, NO_HEAD, nextHead } from "../rules/checkpoint.ts";
 import type { KeyStatement } from "../rules/key-revocation.ts";
+
+const SEQUENCE_HEAD_ROW = row({ sequence: integer, head: text });
+const HEAD_ROW = row({ head: text });
+const SEQUENCE_ROW = row({ sequence: integer });
+const NUMBER_ROW = row({ number: integer });
 
 /** A revocation of a block, as the log has it. */
 export interface LoggedRevocation extends LogPlace {
@@ -21,23 +36,20 @@ export interface LogPlace {
   readonly recordTime: number;
 }
 
-interface LogRow extends Omit<Row, "scope"> {
-  sequence: number;
-  scope: RevocationEntry["scope"] | "key" | "pruned";
-  digest: string;
-  head: string;
-  principal: string | null;
-  keep_before: string | null;
-}
-
-interface Row {
-  revocation_id: string;
-  revoked_by: string;
-  scope: RevocationEntry["scope"];
-  revoked_at: string;
-  signature: string;
-  record_ms: number;
-}
+const LOG_ROW = row({
+  sequence: integer,
+  revocation_id: text,
+  revoked_by: text,
+  scope: oneOf("block", "chain", "key", "pruned"),
+  revoked_at: text,
+  signature: text,
+  record_ms: integer,
+  digest: text,
+  head: text,
+  principal: nullable(text),
+  keep_before: nullable(text),
+});
+type LogRow = RowOf<typeof LOG_ROW>;
 
 const MEMBERS = "revocation_id, revoked_by, scope, revoked_at, signature, record_ms";
 
@@ -47,12 +59,13 @@ const LOG = `SELECT revocations.sequence, ${MEMBERS}, digest, head, principal, k
 /** The log after a sequence, in order. */
 export async function readLog(tx: ReadTx, after: number, limit: number): Promise<LogPlace[]> {
   const where = "WHERE revocations.sequence > ? ORDER BY revocations.sequence LIMIT ?";
-  return (await tx.all<LogRow>(`${LOG} ${where}`, [after, limit])).map(toPlace);
+  return (await tx.all(LOG_ROW, `${LOG} ${where}`, [after, limit])).map(toPlace);
 }
 
 /** The newest sequence of the log and its head; 0 and none when it is empty. */
 export async function lastPlace(tx: ReadTx): Promise<Pick<LogPlace, "sequence" | "head">> {
-  const row = await tx.get<{ sequence: number; head: string }>(
+  const row = await tx.get(
+    SEQUENCE_HEAD_ROW,
     "SELECT sequence, head FROM revocations ORDER BY sequence DESC LIMIT 1",
   );
   return row ?? { sequence: 0, head: NO_HEAD };
@@ -60,7 +73,7 @@ export async function lastPlace(tx: ReadTx): Promise<Pick<LogPlace, "sequence" |
 
 /** The head that the log has for a sequence; undefined when it has no such place. */
 export async function headAt(tx: ReadTx, sequence: number): Promise<string | undefined> {
-  const row = await tx.get<{ head: string }>("SELECT head FROM revocations WHERE sequence = ?", [sequence]);
+  const row = await tx.get(HEAD_ROW, "SELECT head FROM revocations WHERE sequence = ?", [sequence]);
   return row?.head;
 }
 
@@ -69,7 +82,7 @@ export async function findRevocations(
   tx: ReadTx,
   { revocationId, revokedBy }: Pick<RevocationEntry, "revocationId" | "revokedBy">,
 ): Promise<LoggedRevocation[]> {
-  const rows = await tx.all<LogRow>(`${LOG} WHERE revocation_id = ? AND revoked_by = ?`, [
+  const rows = await tx.all(LOG_ROW, `${LOG} WHERE revocation_id = ? AND revoked_by = ?`, [
     revocationId,
     revokedBy,
   ]);
@@ -104,7 +117,7 @@ export async function appendKeyRevocation(
 
 /** What the log says of a key. */
 export async function findKeyRevocations(tx: ReadTx, key: string): Promise<LogPlace[]> {
-  return (await tx.all<LogRow>(`${LOG} WHERE principal = ? ORDER BY revocations.sequence`, [key])).map(
+  return (await tx.all(LOG_ROW, `${LOG} WHERE principal = ? ORDER BY revocations.sequence`, [key])).map(
     toPlace,
   );
 }
@@ -130,7 +143,8 @@ async function append(
 
 /** Seals some places of a log that was written before logs were sealed; true while there are more. */
 export async function sealSome(tx: WriteTx, engine: CryptoEngine, limit: number): Promise<boolean> {
-  const [first] = await tx.all<{ sequence: number }>(
+  const [first] = await tx.all(
+    SEQUENCE_ROW,
     "SELECT sequence FROM revocations WHERE head = '' ORDER BY sequence LIMIT 1",
   );
   if (first === undefined) return false;
@@ -155,7 +169,7 @@ function toPlace(row: LogRow): LogPlace {
   return { ...place, key: statement };
 }
 
-function toEntry(row: Row): RevocationEntry {
+function toEntry(row: Omit<LogRow, "scope"> & Pick<RevocationEntry, "scope">): RevocationEntry {
   return {
     revocationId: row.revocation_id,
     revokedBy: row.revoked_by,
@@ -172,6 +186,7 @@ function values({ revocationId, revokedBy, scope, revokedAt, signature }: Revoca
 /** Whether the log has any of these blocks. */
 export async function isAnyRevoked(tx: ReadTx, revocationIds: readonly string[]): Promise<boolean> {
   const row = await tx.get(
+    FOUND,
     `SELECT 1 AS found FROM revocations WHERE revocation_id IN (${revocationIds.map(() => "?").join(", ")}) LIMIT 1`,
     revocationIds,
   );
@@ -185,7 +200,8 @@ export async function countSince(
   since: number,
   limit: number,
 ): Promise<number> {
-  const row = await tx.get<{ number: number }>(
+  const row = await tx.get(
+    NUMBER_ROW,
     `SELECT COUNT(*) AS number FROM
        (SELECT 1 FROM revocations WHERE revoked_by = ? AND record_ms > ? LIMIT ?) AS recent`,
     [revokedBy, since, limit],
@@ -199,7 +215,8 @@ export async function countSince(
  * and the head stay, so that the seal still holds.
  */
 export async function pruneRevocations(tx: WriteTx, before: number, limit: number): Promise<number> {
-  const over = await tx.all<{ sequence: number }>(
+  const over = await tx.all(
+    SEQUENCE_ROW,
     `SELECT sequence FROM revocations WHERE own_expire_ms > 0 AND own_expire_ms < ?
      ORDER BY own_expire_ms LIMIT ?`,
     [before, limit],

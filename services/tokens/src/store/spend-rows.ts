@@ -1,5 +1,7 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, nullable, oneOf, type ReadTx, type RowOf, row, text, type WriteTx } from "@depute/store";
 import type { Held } from "../rules/spend.ts";
+
+const AMOUNT_ROW = row({ amount: nullable(integer) });
 
 /** A reservation with everything that is kept of it. Amounts in microcents, times in milliseconds since 1970. */
 export interface StoredReservation extends Held {
@@ -20,20 +22,29 @@ export interface Spend {
   readonly open: number;
 }
 
-interface Row
-  extends Omit<StoredReservation, "requestId" | "blocks" | "createTime" | "expireTime" | "forgetTime"> {
-  request_id: string;
-  blocks: string;
-  create_ms: number;
-  expire_ms: number;
-  forget_ms: number;
-}
+const COUNTED_ROW = row({ spent: integer, held: integer });
+const SPEND_ROW = row({ revocation_id: text, spent: integer, held: integer, open: integer });
+
+const ROW = row({
+  id: text,
+  caller: text,
+  request_id: text,
+  digest: text,
+  state: oneOf("held", "committed", "released"),
+  amount: integer,
+  charged: integer,
+  blocks: text,
+  create_ms: integer,
+  expire_ms: integer,
+  forget_ms: integer,
+});
+type Row = RowOf<typeof ROW>;
 
 const MEMBERS =
   "id, caller, request_id, digest, state, amount, charged, blocks, create_ms, expire_ms, forget_ms";
 
 export async function findReservation(tx: ReadTx, id: string): Promise<StoredReservation | undefined> {
-  const row = await tx.get<Row>(`SELECT ${MEMBERS} FROM reservations WHERE id = ?`, [id]);
+  const row = await tx.get(ROW, `SELECT ${MEMBERS} FROM reservations WHERE id = ?`, [id]);
   return row && toReservation(row);
 }
 
@@ -43,7 +54,7 @@ export async function findByRequest(
   requestId: string,
 ): Promise<StoredReservation | undefined> {
   const sql = `SELECT ${MEMBERS} FROM reservations WHERE caller = ? AND request_id = ?`;
-  const row = await tx.get<Row>(sql, [caller, requestId]);
+  const row = await tx.get(ROW, sql, [caller, requestId]);
   return row && toReservation(row);
 }
 
@@ -79,7 +90,8 @@ export async function hold(
     [revocationId, forgetTime],
   );
   // Not the sum of all: 2^53-1 twice is no exact number any more.
-  const row = await tx.get<Pick<Spend, "spent" | "held">>(
+  const row = await tx.get(
+    COUNTED_ROW,
     `UPDATE spend SET held = held + ?, open = open + 1 WHERE revocation_id = ? AND held <= ? - spent - ?
      RETURNING spent, held`,
     [amount, revocationId, limit, amount],
@@ -96,7 +108,8 @@ export async function settleReservation(
   const counted: number[] = [];
   await tx.run("UPDATE reservations SET state = ?, charged = ? WHERE id = ?", [state, charged, id]);
   for (const block of blocks) {
-    const row = await tx.get<Pick<Spend, "spent" | "held">>(
+    const row = await tx.get(
+      COUNTED_ROW,
       `UPDATE spend SET held = held - ?, spent = spent + ?, open = open - 1 WHERE revocation_id = ?
        RETURNING spent, held`,
       [amount, charged, block],
@@ -109,7 +122,8 @@ export async function settleReservation(
 
 /** What counts under each of these blocks, in their order. */
 export async function readSpend(tx: ReadTx, revocationIds: readonly string[]): Promise<Spend[]> {
-  const rows = await tx.all<Spend & { revocation_id: string }>(
+  const rows = await tx.all(
+    SPEND_ROW,
     `SELECT revocation_id, spent, held, open FROM spend
      WHERE revocation_id IN (${revocationIds.map(() => "?").join(", ")})`,
     revocationIds,
@@ -120,7 +134,8 @@ export async function readSpend(tx: ReadTx, revocationIds: readonly string[]): P
 
 /** Of what is held on a block, how much is of reservations that are over. */
 export async function readExpired(tx: ReadTx, revocationId: string, now: number): Promise<number> {
-  const row = await tx.get<{ amount: number | null }>(
+  const row = await tx.get(
+    AMOUNT_ROW,
     "SELECT SUM(amount) AS amount FROM open_spend WHERE revocation_id = ? AND expire_ms <= ?",
     [revocationId, now],
   );
@@ -129,7 +144,8 @@ export async function readExpired(tx: ReadTx, revocationId: string, now: number)
 
 /** Forgets some of what nothing can be spent under any more. What nobody settled is charged first. */
 export async function forgetSpend(tx: WriteTx, now: number, limit: number): Promise<void> {
-  const due = await tx.all<Row>(
+  const due = await tx.all(
+    ROW,
     `SELECT ${MEMBERS} FROM reservations WHERE forget_ms < ? ORDER BY forget_ms LIMIT ?`,
     [now, limit],
   );

@@ -1,24 +1,29 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { bytes, FOUND, integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
+
+const COUNT_BYTES_ROW = row({ count: integer, bytes: integer });
 
 export interface ArtifactRow {
   content: Uint8Array;
   mediaType: string;
 }
 
+const ARTIFACT_ROW = row<ArtifactRow>({ content: bytes, mediaType: text });
+
 export function getArtifact(tx: ReadTx, digest: string): Promise<ArtifactRow | undefined> {
-  return tx.get(`SELECT content, media_type AS "mediaType" FROM artifacts WHERE digest = ?`, [digest]);
+  return tx.get(ARTIFACT_ROW, `SELECT content, media_type AS "mediaType" FROM artifacts WHERE digest = ?`, [
+    digest,
+  ]);
 }
 
 export async function hasArtifact(tx: ReadTx, digest: string): Promise<boolean> {
-  return (await tx.get("SELECT 1 AS found FROM artifacts WHERE digest = ?", [digest])) !== undefined;
+  return (await tx.get(FOUND, "SELECT 1 AS found FROM artifacts WHERE digest = ?", [digest])) !== undefined;
 }
 
 /** How many artifacts an owner has stored, and their bytes. */
 export async function usageOf(tx: ReadTx, owner: string): Promise<{ count: number; bytes: number }> {
-  const row = await tx.get<{ count: number; bytes: number }>(
-    "SELECT count, bytes FROM artifact_owners WHERE owner = ?",
-    [owner],
-  );
+  const row = await tx.get(COUNT_BYTES_ROW, "SELECT count, bytes FROM artifact_owners WHERE owner = ?", [
+    owner,
+  ]);
   return row ?? { count: 0, bytes: 0 };
 }
 

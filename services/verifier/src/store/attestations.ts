@@ -1,11 +1,21 @@
 import type { PagePosition } from "@depute/core";
-import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
-import { type Page, positionParams, readPage, type StoredDocument } from "./documents.ts";
+import { integer, nullable, type ReadTx, row, type SqlValue, text, type WriteTx } from "@depute/store";
+import {
+  type Page,
+  positionParams,
+  readPage,
+  STORED_DOCUMENT_ROW,
+  type StoredDocument,
+} from "./documents.ts";
+
+const ID_ROW = row({ id: text });
+const ID_DOCUMENT_ROW = row({ id: text, document: text });
+const LOG_INDEX_ROW = row({ logIndex: nullable(integer) });
 
 const COLUMNS = `id, digest, document, record_time AS "storeTime"`;
 
 export function getAttestation(tx: ReadTx, id: string): Promise<StoredDocument | undefined> {
-  return tx.get<StoredDocument>(`SELECT ${COLUMNS} FROM attestations WHERE id = ?`, [id]);
+  return tx.get(STORED_DOCUMENT_ROW, `SELECT ${COLUMNS} FROM attestations WHERE id = ?`, [id]);
 }
 
 export async function insertAttestation(
@@ -26,7 +36,7 @@ export async function insertAttestation(
 export async function firstMissing(tx: ReadTx, ids: readonly string[]): Promise<string | undefined> {
   if (ids.length === 0) return undefined;
   const marks = ids.map(() => "?").join(", ");
-  const found = await tx.all<{ id: string }>(`SELECT id FROM attestations WHERE id IN (${marks})`, ids);
+  const found = await tx.all(ID_ROW, `SELECT id FROM attestations WHERE id IN (${marks})`, ids);
   const known = new Set(found.map(({ id }) => id));
   return ids.find((id) => !known.has(id));
 }
@@ -49,10 +59,9 @@ export function listAttestations(
 
 /** The attestation's place in the transparency log: null before it is appended, undefined for an unknown id. */
 export async function getLogIndex(tx: ReadTx, id: string): Promise<number | null | undefined> {
-  const row = await tx.get<{ logIndex: number | null }>(
-    `SELECT log_index AS "logIndex" FROM attestations WHERE id = ?`,
-    [id],
-  );
+  const row = await tx.get(LOG_INDEX_ROW, `SELECT log_index AS "logIndex" FROM attestations WHERE id = ?`, [
+    id,
+  ]);
   return row?.logIndex;
 }
 
@@ -63,6 +72,7 @@ export async function setLogIndex(tx: WriteTx, id: string, logIndex: number): Pr
 /** Attestations that are not in the transparency log, oldest first. */
 export function unlogged(tx: ReadTx, size: number): Promise<Pick<StoredDocument, "id" | "document">[]> {
   return tx.all(
+    ID_DOCUMENT_ROW,
     "SELECT id, document FROM attestations WHERE log_index IS NULL ORDER BY record_time, id LIMIT ?",
     [size],
   );
@@ -74,7 +84,8 @@ export async function getAttestations(
   ids: readonly string[],
 ): Promise<Map<string, StoredDocument>> {
   const marks = ids.map(() => "?").join(", ");
-  const rows = await tx.all<StoredDocument>(
+  const rows = await tx.all(
+    STORED_DOCUMENT_ROW,
     `SELECT ${COLUMNS} FROM attestations WHERE id IN (${marks})`,
     ids,
   );

@@ -1,5 +1,8 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, nullable, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import type { StoredDocument } from "./documents.ts";
+
+const DIGEST_ROW = row({ digest: text });
+const NUMBER_ROW = row({ number: integer });
 
 /** A completion that was accepted, and that tasks and tokens have not both taken yet. */
 export interface PendingCompletion extends StoredDocument {
@@ -11,15 +14,24 @@ export interface PendingCompletion extends StoredDocument {
   verification: string | null;
 }
 
+const PENDING_COMPLETION_ROW = row<PendingCompletion>({
+  id: text,
+  digest: text,
+  document: text,
+  storeTime: integer,
+  revocationId: text,
+  output: nullable(text),
+  verification: nullable(text),
+});
+
 const COLUMNS = `attestation_id AS "id", digest, document, revocation_id AS "revocationId", output, verification,
   record_time AS "storeTime"`;
 
 /** The digest of the attestation that is pending under an id; undefined for none. */
 export async function pendingDigest(tx: ReadTx, id: string): Promise<string | undefined> {
-  const row = await tx.get<{ digest: string }>(
-    "SELECT digest FROM pending_completions WHERE attestation_id = ?",
-    [id],
-  );
+  const row = await tx.get(DIGEST_ROW, "SELECT digest FROM pending_completions WHERE attestation_id = ?", [
+    id,
+  ]);
   return row?.digest;
 }
 
@@ -34,13 +46,14 @@ export async function insertPending(tx: WriteTx, completion: PendingCompletion):
 }
 
 export async function countPending(tx: ReadTx): Promise<number> {
-  const row = await tx.get<{ number: number }>("SELECT COUNT(*) AS number FROM pending_completions");
+  const row = await tx.get(NUMBER_ROW, "SELECT COUNT(*) AS number FROM pending_completions");
   return Number(row?.number ?? 0);
 }
 
 /** Up to so many pending completions, the oldest first. */
 export function firstPending(tx: ReadTx, limit: number): Promise<PendingCompletion[]> {
-  return tx.all<PendingCompletion>(
+  return tx.all(
+    PENDING_COMPLETION_ROW,
     `SELECT ${COLUMNS} FROM pending_completions ORDER BY record_time, attestation_id LIMIT ?`,
     [limit],
   );

@@ -1,11 +1,17 @@
 import type { PagePosition } from "@depute/core";
 import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
-import { type Page, positionParams, readPage, type StoredDocument } from "./documents.ts";
+import {
+  type Page,
+  positionParams,
+  readPage,
+  STORED_DOCUMENT_ROW,
+  type StoredDocument,
+} from "./documents.ts";
 
 const COLUMNS = `id, digest, document, create_time AS "storeTime"`;
 
 export function getContract(tx: ReadTx, id: string): Promise<StoredDocument | undefined> {
-  return tx.get<StoredDocument>(`SELECT ${COLUMNS} FROM contracts WHERE id = ?`, [id]);
+  return tx.get(STORED_DOCUMENT_ROW, `SELECT ${COLUMNS} FROM contracts WHERE id = ?`, [id]);
 }
 
 export async function insertContract(tx: WriteTx, contract: StoredDocument, issuer: string): Promise<void> {

@@ -1,8 +1,10 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, row, type WriteTx } from "@depute/store";
+
+const POSITION_ROW = row({ position: integer });
 
 /** Up to where another service's log was taken over; 0 before the first. */
 export async function readCursor(tx: ReadTx, name: string): Promise<number> {
-  const row = await tx.get<{ position: number }>("SELECT position FROM cursors WHERE name = ?", [name]);
+  const row = await tx.get(POSITION_ROW, "SELECT position FROM cursors WHERE name = ?", [name]);
   return row?.position ?? 0;
 }
 

@@ -1,6 +1,6 @@
 import type { PagePosition } from "@depute/core";
 import { countJsonValues } from "@depute/service";
-import type { ReadTx, SqlValue } from "@depute/store";
+import { integer, type ReadTx, type RowOf, row, type SqlValue, text } from "@depute/store";
 
 /** A signed document as it is kept: what was signed, in canonical JSON, is the truth. */
 export interface StoredDocument {
@@ -12,6 +12,13 @@ export interface StoredDocument {
   /** When it was stored, in milliseconds since the Unix epoch. */
   storeTime: number;
 }
+
+export const STORED_DOCUMENT_ROW = row<StoredDocument>({
+  id: text,
+  digest: text,
+  document: text,
+  storeTime: integer,
+});
 
 export interface Page {
   documents: StoredDocument[];
@@ -25,11 +32,8 @@ export const MAX_PAGE_CHARS = 1024 * 1024;
 /** JSON values and members on a page, so that it is written in a few milliseconds. */
 export const MAX_PAGE_VALUES = 16_384;
 
-interface Key {
-  id: string;
-  time: number;
-  size: number;
-}
+const KEY_ROW = row({ id: text, time: integer, size: integer });
+type Key = RowOf<typeof KEY_ROW>;
 
 /**
  * Reads a page: the keys first, then as many of the documents as fit, at least one.
@@ -44,7 +48,7 @@ export async function readPage(
   params: readonly SqlValue[],
   readOne: (id: string) => Promise<StoredDocument | undefined>,
 ): Promise<Page> {
-  const keys = await tx.all<Key>(keysSql, params);
+  const keys = await tx.all(KEY_ROW, keysSql, params);
   const documents: StoredDocument[] = [];
   let chars = 0;
   let values = 0;

@@ -1,4 +1,4 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, nullable, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import { type Inquiry, MAX_INQUIRIES } from "../rules/review.ts";
 
 /** An inquiry with what only the store needs. */
@@ -6,15 +6,21 @@ export interface StoredInquiry extends Inquiry {
   requestId: string;
 }
 
-interface Row extends Required<Omit<StoredInquiry, "answer" | "answeredBy" | "answerTime">> {
-  answer: string | null;
-  answeredBy: string | null;
-  answerTime: number | null;
-}
+const ROW = row({
+  number: integer,
+  requestId: text,
+  inquirer: text,
+  text,
+  createTime: integer,
+  answer: nullable(text),
+  answeredBy: nullable(text),
+  answerTime: nullable(integer),
+});
 
 /** What was asked about a review, oldest first. */
 export async function listInquiries(tx: ReadTx, reviewId: string): Promise<StoredInquiry[]> {
-  const rows = await tx.all<Row>(
+  const rows = await tx.all(
+    ROW,
     `SELECT number, request_id AS "requestId", inquirer, text, create_ms AS "createTime", answer,
        answered_by AS "answeredBy", answer_ms AS "answerTime"
      FROM review_inquiries WHERE review_id = ? ORDER BY number LIMIT ?`,

@@ -1,5 +1,9 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import type { CheckResult } from "../rules/check-result.ts";
+
+const RESULT_COST_ROW = row({ result: text, cost: integer });
+const PLACE_ROW = row({ place: integer });
+const COST_ROW = row({ cost: integer });
 
 /** One judging: an output under one step of a contract. */
 export interface JudgementKey {
@@ -13,7 +17,8 @@ export async function getJudgement(
   tx: ReadTx,
   { contractId, outputHash, step }: JudgementKey,
 ): Promise<{ result: CheckResult; cost: number } | undefined> {
-  const row = await tx.get<{ result: string; cost: number }>(
+  const row = await tx.get(
+    RESULT_COST_ROW,
     "SELECT result, cost FROM judgements WHERE contract_id = ? AND output_hash = ? AND step = ?",
     [contractId, outputHash, step],
   );
@@ -40,9 +45,7 @@ export async function holdCharge(
   { contractId, issuer, cost }: { contractId: string; issuer: string; cost: number },
   now: number,
 ): Promise<number> {
-  const row = await tx.get<{ place: number }>(
-    `SELECT COALESCE(MAX(place), 0) + 1 AS "place" FROM judge_charges`,
-  );
+  const row = await tx.get(PLACE_ROW, `SELECT COALESCE(MAX(place), 0) + 1 AS "place" FROM judge_charges`);
   const place = row?.place ?? 1;
   await tx.run(
     "INSERT INTO judge_charges (place, contract_id, issuer, cost, create_ms) VALUES (?, ?, ?, ?, ?)",
@@ -58,7 +61,8 @@ export async function settleCharge(tx: WriteTx, place: number, cost: number): Pr
 
 /** Microcents that judging outputs of a contract has cost. */
 export async function chargesOf(tx: ReadTx, contractId: string): Promise<number> {
-  const row = await tx.get<{ cost: number }>(
+  const row = await tx.get(
+    COST_ROW,
     `SELECT COALESCE(SUM(cost), 0) AS "cost" FROM judge_charges WHERE contract_id = ?`,
     [contractId],
   );

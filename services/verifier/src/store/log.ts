@@ -1,5 +1,7 @@
 import type { LogEntryKind, TreeNode } from "@depute/dct/transparency";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { bytes, integer, oneOf, type ReadTx, row, type WriteTx } from "@depute/store";
+
+const HASH_ROW = row({ hash: bytes });
 
 export interface LogState {
   /** How many leaves there are. */
@@ -7,6 +9,8 @@ export interface LogState {
   /** Hashes of the nodes that cover them, left to right, one after the other. */
   frontier: Uint8Array;
 }
+
+const LOG_STATE_ROW = row<LogState>({ size: integer, frontier: bytes });
 
 export interface LogRow {
   index: number;
@@ -16,10 +20,17 @@ export interface LogRow {
   time: number;
 }
 
+const LOG_ROW = row<LogRow>({
+  index: integer,
+  kind: oneOf("attestation", "verification_result", "revocation", "session_head"),
+  digest: bytes,
+  time: integer,
+});
+
 const COLUMNS = `log_index AS "index", kind, digest, append_ms AS "time"`;
 
 export async function readLogState(tx: ReadTx): Promise<LogState> {
-  const row = await tx.get<LogState>("SELECT size, frontier FROM log_state WHERE id = 1");
+  const row = await tx.get(LOG_STATE_ROW, "SELECT size, frontier FROM log_state WHERE id = 1");
   return row ?? { size: 0, frontier: new Uint8Array() };
 }
 
@@ -41,18 +52,19 @@ export async function insertLogRow(tx: WriteTx, { index, kind, digest, time }: L
 }
 
 export function getLogRow(tx: ReadTx, index: number): Promise<LogRow | undefined> {
-  return tx.get<LogRow>(`SELECT ${COLUMNS} FROM log_entries WHERE log_index = ?`, [index]);
+  return tx.get(LOG_ROW, `SELECT ${COLUMNS} FROM log_entries WHERE log_index = ?`, [index]);
 }
 
 /** The leaf of a document; the first, should two kinds have the same digest. */
 export function findLogRow(tx: ReadTx, digest: Uint8Array, kind?: LogEntryKind): Promise<LogRow | undefined> {
   return kind === undefined
-    ? tx.get<LogRow>(`SELECT ${COLUMNS} FROM log_entries WHERE digest = ? ORDER BY kind`, [digest])
-    : tx.get<LogRow>(`SELECT ${COLUMNS} FROM log_entries WHERE digest = ? AND kind = ?`, [digest, kind]);
+    ? tx.get(LOG_ROW, `SELECT ${COLUMNS} FROM log_entries WHERE digest = ? ORDER BY kind`, [digest])
+    : tx.get(LOG_ROW, `SELECT ${COLUMNS} FROM log_entries WHERE digest = ? AND kind = ?`, [digest, kind]);
 }
 
 export function listLogRows(tx: ReadTx, first: number, size: number): Promise<LogRow[]> {
-  return tx.all<LogRow>(
+  return tx.all(
+    LOG_ROW,
     `SELECT ${COLUMNS} FROM log_entries WHERE log_index >= ? ORDER BY log_index LIMIT ?`,
     [first, size],
   );
@@ -64,9 +76,7 @@ export async function insertNode(tx: WriteTx, node: TreeNode, hash: Uint8Array):
 
 /** @throws Error for a node that is not complete yet */
 export async function readNode(tx: ReadTx, node: TreeNode): Promise<Uint8Array> {
-  const row = await tx.get<{ hash: Uint8Array }>("SELECT hash FROM log_nodes WHERE position = ?", [
-    positionOf(node),
-  ]);
+  const row = await tx.get(HASH_ROW, "SELECT hash FROM log_nodes WHERE position = ?", [positionOf(node)]);
   if (row === undefined) throw new Error(`the log has no node ${node.level}/${node.index}`);
   return row.hash;
 }

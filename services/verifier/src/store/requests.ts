@@ -1,5 +1,7 @@
 import { DeputeError, ErrorReason } from "@depute/core";
-import type { ReadTx, WriteTx } from "@depute/store";
+import { type ReadTx, row, text, type WriteTx } from "@depute/store";
+
+const DIGEST_ATTESTATION_ID_ROW = row({ digest: text, attestationId: text });
 
 /** How long a request id is remembered, in milliseconds: a retry comes sooner. */
 export const REQUEST_MEMORY_MS = 24 * 3_600_000;
@@ -18,7 +20,8 @@ export interface RequestKey {
  * @throws DeputeError REQUEST_ID_REUSED when the id came with another body
  */
 export async function answeredBefore(tx: ReadTx, key: RequestKey): Promise<string | undefined> {
-  const row = await tx.get<{ digest: string; attestationId: string }>(
+  const row = await tx.get(
+    DIGEST_ATTESTATION_ID_ROW,
     `SELECT digest, attestation_id AS "attestationId" FROM requests WHERE caller = ? AND request_id = ?`,
     [key.caller, key.requestId],
   );

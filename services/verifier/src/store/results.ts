@@ -1,4 +1,4 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
 export interface ResultRow {
   verificationId: string;
@@ -13,22 +13,37 @@ export interface ResultRow {
   recordTime: number;
 }
 
+const RESULT_ROW = row<ResultRow>({
+  verificationId: text,
+  receiptId: text,
+  final: integer,
+  digest: text,
+  document: text,
+  logIndex: integer,
+  recordTime: integer,
+});
+
 const COLUMNS = `verification_id AS "verificationId", receipt_id AS "receiptId", final, digest, document,
   log_index AS "logIndex", record_ms AS "recordTime"`;
 
 export function getResult(tx: ReadTx, verificationId: string): Promise<ResultRow | undefined> {
-  return tx.get(`SELECT ${COLUMNS} FROM verification_results WHERE verification_id = ?`, [verificationId]);
+  return tx.get(RESULT_ROW, `SELECT ${COLUMNS} FROM verification_results WHERE verification_id = ?`, [
+    verificationId,
+  ]);
 }
 
 export function finalResult(tx: ReadTx, receiptId: string): Promise<ResultRow | undefined> {
-  return tx.get(`SELECT ${COLUMNS} FROM verification_results WHERE receipt_id = ? AND final = 1`, [
-    receiptId,
-  ]);
+  return tx.get(
+    RESULT_ROW,
+    `SELECT ${COLUMNS} FROM verification_results WHERE receipt_id = ? AND final = 1`,
+    [receiptId],
+  );
 }
 
 /** Results of a receipt, oldest first. */
 export function listResults(tx: ReadTx, receiptId: string, size: number): Promise<ResultRow[]> {
   return tx.all(
+    RESULT_ROW,
     `SELECT ${COLUMNS} FROM verification_results WHERE receipt_id = ? ORDER BY log_index LIMIT ?`,
     [receiptId, size],
   );

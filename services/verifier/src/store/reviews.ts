@@ -1,7 +1,19 @@
 import type { PagePosition } from "@depute/core";
-import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
+import {
+  integer,
+  nullable,
+  oneOf,
+  type ReadTx,
+  type RowOf,
+  row,
+  type SqlValue,
+  text,
+  type WriteTx,
+} from "@depute/store";
 import type { ContentReference, Review, ReviewKind, Verdict } from "../rules/review.ts";
 import { positionParams } from "./documents.ts";
+
+const CONTENT_ROW = row({ content: nullable(text) });
 
 /** A review with what only the store needs. */
 export interface StoredReview extends Review {
@@ -10,26 +22,27 @@ export interface StoredReview extends Review {
   digest: string;
 }
 
-interface Row {
-  id: string;
-  kind: ReviewKind;
-  creator: string;
-  requestId: string;
-  digest: string;
-  subject: string;
-  title: string;
-  contentReference: string | null;
-  author: string;
-  reviewers: string;
-  escalationReviewers: string;
-  escalationTime: number;
-  deadline: number;
-  createTime: number;
-  decision: Verdict | "withdrawn" | null;
-  decidedBy: string | null;
-  reason: string | null;
-  decideTime: number | null;
-}
+const ROW = row({
+  id: text,
+  kind: oneOf<ReviewKind>("human_review", "oversight", "start_approval"),
+  creator: text,
+  requestId: text,
+  digest: text,
+  subject: text,
+  title: text,
+  contentReference: nullable(text),
+  author: text,
+  reviewers: text,
+  escalationReviewers: text,
+  escalationTime: integer,
+  deadline: integer,
+  createTime: integer,
+  decision: nullable(oneOf<Verdict | "withdrawn">("approved", "changes_requested", "rejected", "withdrawn")),
+  decidedBy: nullable(text),
+  reason: nullable(text),
+  decideTime: nullable(integer),
+});
+type Row = RowOf<typeof ROW>;
 
 const COLUMNS = `reviews.id, kind, creator, request_id AS "requestId", digest, subject, title,
   content_reference AS "contentReference", author, reviewers,
@@ -38,13 +51,13 @@ const COLUMNS = `reviews.id, kind, creator, request_id AS "requestId", digest, s
   decide_ms AS "decideTime"`;
 
 export async function getReview(tx: ReadTx, id: string): Promise<StoredReview | undefined> {
-  const row = await tx.get<Row>(`SELECT ${COLUMNS} FROM reviews WHERE id = ?`, [id]);
+  const row = await tx.get(ROW, `SELECT ${COLUMNS} FROM reviews WHERE id = ?`, [id]);
   return row === undefined ? undefined : fromRow(row);
 }
 
 /** JSON of what is reviewed; undefined when there is none. */
 export async function getReviewContent(tx: ReadTx, id: string): Promise<string | undefined> {
-  const row = await tx.get<{ content: string | null }>("SELECT content FROM reviews WHERE id = ?", [id]);
+  const row = await tx.get(CONTENT_ROW, "SELECT content FROM reviews WHERE id = ?", [id]);
   return row?.content ?? undefined;
 }
 
@@ -54,7 +67,7 @@ export async function getRequestedReview(
   creator: string,
   requestId: string,
 ): Promise<StoredReview | undefined> {
-  const row = await tx.get<Row>(`SELECT ${COLUMNS} FROM reviews WHERE creator = ? AND request_id = ?`, [
+  const row = await tx.get(ROW, `SELECT ${COLUMNS} FROM reviews WHERE creator = ? AND request_id = ?`, [
     creator,
     requestId,
   ]);
@@ -119,11 +132,13 @@ export async function listReviews(
   const position = positionParams(after) ?? [Number.MIN_SAFE_INTEGER, ""];
   const rows =
     principal === undefined
-      ? await tx.all<Row>(
+      ? await tx.all(
+          ROW,
           `SELECT ${COLUMNS} FROM reviews WHERE (create_ms, id) > (?, ?) ORDER BY create_ms, id LIMIT ?`,
           [...position, size],
         )
-      : await tx.all<Row>(
+      : await tx.all(
+          ROW,
           `SELECT ${COLUMNS} FROM review_readers JOIN reviews ON reviews.id = review_readers.review_id
            WHERE principal = ? AND (review_readers.create_ms, review_id) > (?, ?)
            ORDER BY review_readers.create_ms, review_id LIMIT ?`,
@@ -137,9 +152,12 @@ export interface ReviewChange {
   reviewId: string;
 }
 
+const CHANGE_ROW = row<ReviewChange>({ sequence: integer, reviewId: text });
+
 export function listChanges(tx: ReadTx, after: number, size: number): Promise<ReviewChange[]> {
   const params: SqlValue[] = [after, size];
   return tx.all(
+    CHANGE_ROW,
     `SELECT sequence, review_id AS "reviewId" FROM review_changes WHERE sequence > ? ORDER BY sequence LIMIT ?`,
     params,
   );

@@ -1,4 +1,4 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
 /** A block that was taken back. */
 export interface RevocationRow {
@@ -7,6 +7,8 @@ export interface RevocationRow {
   /** When the tokens service recorded it, in milliseconds since the Unix epoch. */
   time: number;
 }
+
+const REVOCATION_ROW = row<RevocationRow>({ revocationId: text, revokedBy: text, time: integer });
 
 export async function insertRevocation(tx: WriteTx, row: RevocationRow): Promise<void> {
   const { revocationId, revokedBy, time } = row;
@@ -19,6 +21,7 @@ export async function insertRevocation(tx: WriteTx, row: RevocationRow): Promise
 
 export function revocationsOf(tx: ReadTx, revocationId: string): Promise<RevocationRow[]> {
   return tx.all(
+    REVOCATION_ROW,
     `SELECT revocation_id AS "revocationId", revoked_by AS "revokedBy", record_ms AS "time"
      FROM revocations WHERE revocation_id = ?`,
     [revocationId],

@@ -1,5 +1,8 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { integer, oneOf, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import { type DecompositionMode, MAX_LINEAGE } from "../rules/decomposition.ts";
+
+const COUNT_BUDGET_ROW = row({ count: integer, budget: integer });
+const PARENT_ID_ROW = row({ parentId: text });
 
 export interface SubContractRow {
   contractId: string;
@@ -13,6 +16,16 @@ export interface SubContractRow {
   place: number;
 }
 
+const SUB_CONTRACT_ROW = row<SubContractRow>({
+  contractId: text,
+  parentId: text,
+  planId: text,
+  mode: oneOf("sequential", "parallel"),
+  dependsOn: text,
+  budget: integer,
+  place: integer,
+});
+
 const COLUMNS = `contract_id AS "contractId", parent_id AS "parentId", plan_id AS "planId", mode,
   depends_on AS "dependsOn", budget, place`;
 
@@ -25,12 +38,13 @@ export async function insertSubContract(tx: WriteTx, row: SubContractRow): Promi
 }
 
 export function getSubContract(tx: ReadTx, contractId: string): Promise<SubContractRow | undefined> {
-  return tx.get(`SELECT ${COLUMNS} FROM sub_contracts WHERE contract_id = ?`, [contractId]);
+  return tx.get(SUB_CONTRACT_ROW, `SELECT ${COLUMNS} FROM sub_contracts WHERE contract_id = ?`, [contractId]);
 }
 
 /** How many parts a contract has, and what was given away of its budget, in microcents. */
 export async function partsOf(tx: ReadTx, parentId: string): Promise<{ count: number; budget: number }> {
-  const row = await tx.get<{ count: number; budget: number }>(
+  const row = await tx.get(
+    COUNT_BUDGET_ROW,
     `SELECT COUNT(*) AS "count", COALESCE(SUM(budget), 0) AS "budget" FROM sub_contracts WHERE parent_id = ?`,
     [parentId],
   );
@@ -45,6 +59,7 @@ export function listSubContracts(
   afterPlace: number,
 ): Promise<SubContractRow[]> {
   return tx.all(
+    SUB_CONTRACT_ROW,
     `SELECT ${COLUMNS} FROM sub_contracts WHERE parent_id = ? AND place > ? ORDER BY place LIMIT ?`,
     [parentId, afterPlace, size],
   );
@@ -52,7 +67,8 @@ export function listSubContracts(
 
 /** The parent, its parent and so on. A part is stored after its parent and has one, so this ends. */
 export async function lineageOf(tx: ReadTx, contractId: string): Promise<string[]> {
-  const rows = await tx.all<{ parentId: string }>(
+  const rows = await tx.all(
+    PARENT_ID_ROW,
     `WITH RECURSIVE above (parent_id, level) AS (
        SELECT parent_id, 1 FROM sub_contracts WHERE contract_id = ?
        UNION ALL

@@ -1,10 +1,12 @@
-import type { ReadTx, WriteTx } from "@depute/store";
+import { flag, integer, type ReadTx, real, row, text, type WriteTx } from "@depute/store";
 
 /** An attestation whose outcome the registry has to be told. */
 export interface OutboxRow {
   place: number;
   attestationId: string;
 }
+
+const OUTBOX_ROW = row<OutboxRow>({ place: integer, attestationId: text });
 
 export async function pushOutcome(tx: WriteTx, attestationId: string): Promise<void> {
   await tx.run(
@@ -14,9 +16,11 @@ export async function pushOutcome(tx: WriteTx, attestationId: string): Promise<v
 }
 
 export function firstOutcomes(tx: ReadTx, size: number): Promise<OutboxRow[]> {
-  return tx.all(`SELECT place, attestation_id AS "attestationId" FROM trust_outbox ORDER BY place LIMIT ?`, [
-    size,
-  ]);
+  return tx.all(
+    OUTBOX_ROW,
+    `SELECT place, attestation_id AS "attestationId" FROM trust_outbox ORDER BY place LIMIT ?`,
+    [size],
+  );
 }
 
 export async function dropOutcome(tx: WriteTx, place: number): Promise<void> {
@@ -38,6 +42,16 @@ export interface ResultOutcome {
 
 export type ResultOutboxRow = ResultOutcome & { place: number };
 
+const RESULT_ROW = row({
+  place: integer,
+  verificationId: text,
+  agentId: text,
+  counterpartAgentId: text,
+  verifierAgentId: text,
+  success: flag,
+  quality: real,
+});
+
 export async function pushResult(tx: WriteTx, outcome: ResultOutcome): Promise<void> {
   const { verificationId, agentId, counterpartAgentId, verifierAgentId, success, quality } = outcome;
   await tx.run(
@@ -49,7 +63,8 @@ export async function pushResult(tx: WriteTx, outcome: ResultOutcome): Promise<v
 }
 
 export async function firstResults(tx: ReadTx, size: number): Promise<ResultOutboxRow[]> {
-  const rows = await tx.all<Omit<ResultOutboxRow, "success"> & { success: number }>(
+  const rows = await tx.all(
+    RESULT_ROW,
     `SELECT place, verification_id AS "verificationId", agent_id AS "agentId",
        counterpart_agent_id AS "counterpartAgentId", verifier_agent_id AS "verifierAgentId", success, quality
      FROM trust_results_outbox ORDER BY place LIMIT ?`,
