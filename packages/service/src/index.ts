@@ -18,6 +18,7 @@ export { type Caller, callerOf, HOP, LOCAL_PRINCIPAL } from "./caller.ts";
 export { CHALLENGE } from "./challenge.ts";
 export { type CommonSettings, commonSettings, portOf, urlOf } from "./common-settings.ts";
 export { type Credentials, parseCredentials, readCredentials } from "./credentials.ts";
+export { DeadlineLoop, type DeadlineLoopOptions } from "./deadline-loop.ts";
 export { createDirectTransport, type DirectTransportOptions } from "./direct-transport.ts";
 export { fromConnectError, reasonOf, toConnectError, toStatus, toWire } from "./errors-on-wire.ts";
 export { createFastPath, type StreamHandler } from "./fast/fast-path.ts";

@@ -1,55 +1,49 @@
-import type { Timers } from "@depute/core";
+import type { Clock, Timers } from "@depute/core";
+import { DeadlineLoop } from "./deadline-loop.ts";
 import type { Logger } from "./log.ts";
 
 /** How often a purge looks, milliseconds. */
 const INTERVAL_MS = 60_000;
 
 export interface RegularPurgeOptions {
+  readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Logger;
 }
 
-/** What forgets things that ended long ago: looks once a minute, one look at a time, and goes on after one that failed. */
+/** Forgets what ended long ago: looks once a minute, the first time a minute after the start. */
 export abstract class RegularPurge {
-  readonly #timers: Timers;
-  readonly #log: Logger;
-  readonly #what: string;
-  #cancel: () => void = () => {};
-  #working: Promise<void> = Promise.resolve();
-  #closed = false;
+  readonly #loop: DeadlineLoop;
 
   /** @param what it purges, for the log */
-  constructor({ timers, log }: RegularPurgeOptions, what: string) {
-    this.#timers = timers;
-    this.#log = log;
-    this.#what = what;
+  constructor({ clock, timers, log }: RegularPurgeOptions, what: string) {
+    this.#loop = new DeadlineLoop({
+      clock,
+      timers,
+      log,
+      what: `${what} could not be purged`,
+      maxWaitMs: INTERVAL_MS,
+      look: () => this.purge(),
+    });
   }
 
   /** Purges what is due, in short transactions; stops between two of them once it is closed. */
   abstract purge(): Promise<void>;
 
   get isClosed(): boolean {
-    return this.#closed;
+    return this.#loop.isClosed;
   }
 
   start(): void {
-    this.#cancel = this.#timers.after(INTERVAL_MS, () => {
-      this.#working = this.purge()
-        .catch((error: unknown) => this.#log.error({ err: error }, `${this.#what} could not be purged`))
-        .then(() => {
-          if (!this.#closed) this.start();
-        });
-    });
+    this.#loop.start(INTERVAL_MS);
   }
 
   /** Resolves when nothing is being done; for tests, whose clocks stand still. */
-  async idle(): Promise<void> {
-    await this.#working;
+  idle(): Promise<void> {
+    return this.#loop.idle();
   }
 
-  async close(): Promise<void> {
-    this.#closed = true;
-    this.#cancel();
-    await this.#working;
+  close(): Promise<void> {
+    return this.#loop.close();
   }
 }

@@ -1,5 +1,5 @@
 import { AgentChangeKind } from "@depute/contracts/depute/registry/v1/agent_service_pb";
-import type { Logger } from "@depute/service";
+import { DeadlineLoop, type Logger } from "@depute/service";
 import { announce, type RegistryContext } from "./context.ts";
 import { findAgent } from "./store/agents.ts";
 import { endedLeases, markEnded } from "./store/leases.ts";
@@ -24,32 +24,24 @@ export interface LeaseWatch {
  */
 export function startLeaseWatch(registry: RegistryContext, log: Logger): LeaseWatch {
   let markedAt = registry.clock.now();
-  let stopped = false;
-  let cancel = () => {};
-  let running = Promise.resolve();
-  const look = async () => {
-    try {
+  const loop = new DeadlineLoop({
+    clock: registry.clock,
+    timers: registry.timers,
+    log,
+    what: "leases were not looked at",
+    maxWaitMs: LOOK_EVERY_MS,
+    async look() {
       await tellOfEnded(registry);
       const now = registry.clock.now();
       if (now - markedAt < MARK_EVERY_MS) return;
       markedAt = now;
       await registry.store.write((tx) => writeLastUp(tx, now));
-    } catch (error) {
-      log.error({ err: error }, "leases were not looked at");
-    }
-  };
-  const arm = () => {
-    if (stopped) return;
-    cancel = registry.timers.after(LOOK_EVERY_MS, () => {
-      running = look().then(arm);
-    });
-  };
-  arm();
+    },
+  });
+  loop.start(LOOK_EVERY_MS);
   return {
     async stop() {
-      stopped = true;
-      cancel();
-      await running;
+      await loop.close();
       await registry.store.write((tx) => writeLastUp(tx, registry.clock.now()));
     },
   };

@@ -1,6 +1,6 @@
 import type { Clock, Timers } from "@depute/core";
 import { CLOCK_SKEW_MS } from "@depute/dct";
-import type { Logger } from "@depute/service";
+import { DeadlineLoop, type Logger } from "@depute/service";
 import type { Store, WriteTx } from "@depute/store";
 import type { KeyRevoker } from "./key-revoker.ts";
 import type { RevocationState } from "./revocation-state.ts";
@@ -34,30 +34,32 @@ interface HousekeepingOptions {
 /** Removes what is old enough, a little at a time. */
 export class Housekeeping {
   readonly #options: HousekeepingOptions;
-  #cancel: (() => void) | undefined;
-  #running: Promise<void> | undefined;
-  #closed = false;
+  readonly #loop: DeadlineLoop;
 
   constructor(options: HousekeepingOptions) {
     this.#options = options;
-  }
-
-  start(): void {
-    if (this.#closed) return;
-    this.#cancel = this.#options.timers.after(EVERY_MS, () => {
-      this.#running = this.tidy().finally(() => this.start());
+    const { clock, timers, log } = options;
+    this.#loop = new DeadlineLoop({
+      clock,
+      timers,
+      log,
+      what: "what is old cannot be removed",
+      maxWaitMs: EVERY_MS,
+      look: () => this.tidy(),
     });
   }
 
-  async close(): Promise<void> {
-    this.#closed = true;
-    this.#cancel?.();
-    await this.#running;
+  start(): void {
+    this.#loop.start(EVERY_MS);
   }
 
-  /** One round. Never rejects. */
+  close(): Promise<void> {
+    return this.#loop.close();
+  }
+
+  /** One round. */
   async tidy(): Promise<void> {
-    const { clock, log, keyRevoker, auditRetentionMs, delegationRetentionMs } = this.#options;
+    const { clock, keyRevoker, auditRetentionMs, delegationRetentionMs } = this.#options;
     const now = clock.now();
     const jobs: ((tx: WriteTx) => Promise<number>)[] = [
       // A block that is over by itself is denied as expired, whatever the log says of it.
@@ -73,12 +75,8 @@ export class Housekeeping {
         (tx) => forgetBlocks(tx, before, BATCH),
       );
     }
-    try {
-      await keyRevoker.promote(BATCH);
-      for (const job of jobs) await this.#repeat(job);
-    } catch (err) {
-      log.error({ err }, "what is old cannot be removed; trying again");
-    }
+    await keyRevoker.promote(BATCH);
+    for (const job of jobs) await this.#repeat(job);
   }
 
   async #expirePending(tx: WriteTx, now: number): Promise<number> {
@@ -95,7 +93,7 @@ export class Housekeeping {
   }
 
   async #repeat(job: (tx: WriteTx) => Promise<number>): Promise<void> {
-    for (let round = 0; round < MAX_ROUNDS && !this.#closed; round++) {
+    for (let round = 0; round < MAX_ROUNDS && !this.#loop.isClosed; round++) {
       if ((await this.#options.store.write(job)) < BATCH) return;
     }
   }

@@ -8,7 +8,7 @@ import {
   type Timers,
 } from "@depute/core";
 import { type CryptoEngine, generateKeypair, type Keypair, keypairFromSeed } from "@depute/dct";
-import { type Logger, SettingsError } from "@depute/service";
+import { DeadlineLoop, type Logger, SettingsError } from "@depute/service";
 import type { Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
 import { assertUsable, type KeyUse, MAX_KEYS_OF_ONE } from "./rules/kept-key.ts";
@@ -47,12 +47,19 @@ interface KeyStoreOptions {
 /** Keys that the service keeps for their owners. A secret is open only while it signs. */
 export class KeyStore {
   readonly #options: KeyStoreOptions;
-  #cancel: (() => void) | undefined;
-  #running: Promise<void> | undefined;
-  #closed = false;
+  readonly #rotation: DeadlineLoop;
 
   constructor(options: KeyStoreOptions) {
     this.#options = options;
+    const { clock, timers, log } = options;
+    this.#rotation = new DeadlineLoop({
+      clock,
+      timers,
+      log,
+      what: "old keys cannot be replaced",
+      maxWaitMs: ROTATE_EVERY_MS,
+      look: () => this.#rotateOld(),
+    });
   }
 
   /**
@@ -65,13 +72,11 @@ export class KeyStore {
     if (any !== undefined && this.#open(any) === undefined) {
       throw new SettingsError("the master key is not the one that the kept keys were sealed with");
     }
-    this.#schedule();
+    if (this.#options.maxAgeMs > 0) this.#rotation.start(ROTATE_EVERY_MS);
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    this.#cancel?.();
-    await this.#running;
+    await this.#rotation.close();
     this.#options.secrets.close();
   }
 
@@ -217,25 +222,12 @@ export class KeyStore {
     return this.#options.secrets.open(sealed, { id, owner, principal });
   }
 
-  #schedule(): void {
-    const { timers, maxAgeMs } = this.#options;
-    if (this.#closed || maxAgeMs === 0) return;
-    this.#cancel = timers.after(ROTATE_EVERY_MS, () => {
-      this.#running = this.#rotateOld().finally(() => this.#schedule());
-    });
-  }
-
-  /** Never rejects. */
   async #rotateOld(): Promise<void> {
-    const { store, clock, maxAgeMs, log } = this.#options;
-    try {
-      await store.write(async (tx) => {
-        const old = await keysOlderThan(tx, clock.now() - maxAgeMs, ROTATED_AT_ONCE);
-        for (const key of old) await this.#replace(tx, key, "");
-      });
-    } catch (err) {
-      log.error({ err }, "old keys cannot be replaced; trying again");
-    }
+    const { store, clock, maxAgeMs } = this.#options;
+    await store.write(async (tx) => {
+      const old = await keysOlderThan(tx, clock.now() - maxAgeMs, ROTATED_AT_ONCE);
+      for (const key of old) await this.#replace(tx, key, "");
+    });
   }
 }
 

@@ -98,7 +98,7 @@ export async function openCore(
   });
   const retentionMs = settings.tasksRetention;
   const purger = new Purger({ store, clock, timers, log, retentionMs, tombstoneMs });
-  const contextKeeper = new ContextKeeper({ engine, memory: contextMemory, timers, log, tombstoneMs });
+  const contextKeeper = new ContextKeeper({ engine, memory: contextMemory, clock, timers, log, tombstoneMs });
   const ends = delegationEnds({ store, delegations: dependencies.delegations, timers, log });
   engine.onDelegationEnd(() => ends.wake());
   const context: TasksContext = {

@@ -32,7 +32,7 @@ export class ContextKeeper extends RegularPurge {
     super(options, "contexts");
     this.#options = options;
     this.#store = options.engine.store;
-    this.#clock = options.engine.clock;
+    this.#clock = options.clock;
   }
 
   /**

@@ -1,4 +1,3 @@
-import type { Clock } from "@depute/core";
 import { RegularPurge, type RegularPurgeOptions } from "@depute/service";
 import type { Store } from "@depute/store";
 import type { PurgeListener } from "../hooks.ts";
@@ -9,7 +8,6 @@ const BATCH = 50;
 
 export interface PurgerOptions extends RegularPurgeOptions {
   readonly store: Store;
-  readonly clock: Clock;
   /** How long a task is kept whole after its end, milliseconds. */
   readonly retentionMs: number;
   /** How long it is known after that that it was there, milliseconds. */

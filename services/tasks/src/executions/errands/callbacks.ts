@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { ExecutionReceiptSchema } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 import type { Clock, Timers } from "@depute/core";
-import { type AllowedHosts, type Logger, Outbound } from "@depute/service";
+import { type AllowedHosts, DeadlineLoop, type Logger, Outbound } from "@depute/service";
 import { encode } from "@depute/wire";
 import type { TaskStore } from "../../core/index.ts";
 import type { Errands } from "../book/book.ts";
@@ -48,13 +48,19 @@ export interface CallbacksOptions {
 export class Callbacks {
   readonly #options: CallbacksOptions;
   readonly #outbound: Outbound;
-  readonly #closing = new AbortController();
-  #cancel: () => void = () => {};
-  #working: Promise<void> | undefined;
-  #woken = false;
+  readonly #loop: DeadlineLoop;
 
   constructor(options: CallbacksOptions) {
     this.#options = options;
+    const { clock, timers, log } = options;
+    this.#loop = new DeadlineLoop({
+      clock,
+      timers,
+      log,
+      what: "callbacks could not be told",
+      maxWaitMs: MAX_WAIT_MS,
+      look: (signal) => this.#look(signal),
+    });
     this.#outbound = new Outbound({ hosts: options.hosts });
   }
 
@@ -63,19 +69,17 @@ export class Callbacks {
       const url = request.callback?.url;
       if (url === undefined || !this.#isAllowed(url)) return;
       await insertCallback(tx, request.requestId, lastNumber, this.#options.clock.now());
-      tx.afterCommit(() => this.#wake());
+      tx.afterCommit(() => this.#loop.wake());
     },
     attested: async () => {},
   };
 
   start(): void {
-    this.#wake();
+    this.#loop.start();
   }
 
   async close(): Promise<void> {
-    this.#closing.abort();
-    this.#cancel();
-    await this.#working;
+    await this.#loop.close();
     this.#outbound.close();
   }
 
@@ -88,48 +92,27 @@ export class Callbacks {
     }
   }
 
-  #wake(): void {
-    this.#woken = true;
-    if (this.#working !== undefined || this.#closing.signal.aborted) return;
-    this.#cancel();
-    this.#working = this.#work().then((waitMs) => {
-      this.#working = undefined;
-      if (!this.#closing.signal.aborted) {
-        this.#cancel = this.#options.timers.after(waitMs, () => this.#wake());
-      }
-    });
-  }
-
-  /** @returns milliseconds to the next look */
-  async #work(): Promise<number> {
-    const { store, clock, log } = this.#options;
-    try {
-      while (this.#woken && !this.#closing.signal.aborted) {
-        this.#woken = false;
-        const due = await store.read((tx) => dueCallbacks(tx, clock.now(), AT_ONCE));
-        await Promise.all(due.map((row) => this.#tell(row)));
-        // The next receipt of a request waits for the one before it.
-        if (due.length > 0) this.#woken = true;
-      }
-      const nextMs = (await store.read(earliestCallback)) ?? Number.POSITIVE_INFINITY;
-      return Math.min(Math.max(1, nextMs - clock.now()), MAX_WAIT_MS);
-    } catch (error) {
-      if (!this.#closing.signal.aborted)
-        log.error({ err: error }, "callbacks could not be told; trying again");
-      return MAX_WAIT_MS;
+  async #look(signal: AbortSignal): Promise<number | undefined> {
+    const { store, clock } = this.#options;
+    // The next receipt of a request waits for the one before it, so each round may make others due.
+    for (let more = true; more && !signal.aborted; ) {
+      const due = await store.read((tx) => dueCallbacks(tx, clock.now(), AT_ONCE));
+      await Promise.all(due.map((row) => this.#tell(row, signal)));
+      more = due.length > 0;
     }
+    return store.read(earliestCallback);
   }
 
-  async #tell(row: CallbackRow): Promise<void> {
+  async #tell(row: CallbackRow, signal: AbortSignal): Promise<void> {
     const { store, clock, log, random } = this.#options;
     try {
-      const isTold = await this.#send(row);
-      if (isTold || this.#closing.signal.aborted) {
+      const isTold = await this.#send(row, signal);
+      if (isTold || signal.aborted) {
         if (isTold) await store.write((tx) => deleteCallback(tx, row));
         return;
       }
     } catch (error) {
-      if (this.#closing.signal.aborted) return;
+      if (signal.aborted) return;
       log.info({ err: error, request: row.requestId, attempts: row.attempts }, "a callback failed");
     }
     const waitMs = backoffMs(row.attempts + 1, random());
@@ -139,7 +122,7 @@ export class Callbacks {
   }
 
   /** @returns whether the address took the receipt, or there is nothing to tell any more */
-  async #send({ requestId, number }: CallbackRow): Promise<boolean> {
+  async #send({ requestId, number }: CallbackRow, closing: AbortSignal): Promise<boolean> {
     const { store, clock, key } = this.#options;
     const found = await store.read(async (tx) => {
       const record = await findExecution(tx, requestId);
@@ -171,7 +154,7 @@ export class Callbacks {
         ...(/^[\x21-\x7e]+$/.test(reference) && { "agenta-auth-reference": reference }),
       },
       body,
-      signal: AbortSignal.any([this.#closing.signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      signal: AbortSignal.any([closing, AbortSignal.timeout(TIMEOUT_MS)]),
       idleMs: TIMEOUT_MS,
       maxBytes: MAX_ANSWER_BYTES,
     });

@@ -1,4 +1,3 @@
-import type { Clock } from "@depute/core";
 import { RegularPurge, type RegularPurgeOptions } from "@depute/service";
 import type { TaskStore } from "../../core/index.ts";
 import { deleteExecution, endedExecutions, rejectedExecutions } from "../store/purge-rows.ts";
@@ -10,7 +9,6 @@ const SHORTEST_MS = 24 * 3_600_000;
 
 export interface PurgerOptions extends RegularPurgeOptions {
   readonly store: TaskStore;
-  readonly clock: Clock;
   /** How long an execution is kept after its end, milliseconds. */
   readonly retentionMs: number;
   /** How long a rejected request is, milliseconds. */

@@ -1,6 +1,5 @@
 import type { Clock, Timers } from "@depute/core";
-import type { Logger } from "@depute/service";
-import type { WriteTx } from "@depute/store";
+import { DeadlineLoop, type Logger } from "@depute/service";
 import type { TaskStore } from "../../core/index.ts";
 import type { ExecutionBook } from "../book/book.ts";
 import { dueExecutions, earliestDue, findExecution } from "../store/execution-rows.ts";
@@ -18,69 +17,31 @@ export interface TimekeeperOptions {
   readonly log: Logger;
 }
 
-/**
- * Gives back what was held for executions that nobody verified in time. The times of the work itself are limits of its task. It
- * keeps nothing that the store does not have.
- */
-export class ExecutionTimekeeper {
-  readonly #options: TimekeeperOptions;
-  #cancel: () => void = () => {};
-  #working: Promise<void> | undefined;
-  #closed = false;
-
-  constructor(options: TimekeeperOptions) {
-    this.#options = options;
-    options.book.onDue(() => this.#work());
-  }
-
-  start(): void {
-    this.#work();
-  }
-
-  /** Resolves when nothing is being done; for tests, whose clocks stand still. */
-  async idle(): Promise<void> {
-    while (this.#working !== undefined) await this.#working;
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true;
-    this.#cancel();
-    await this.idle();
-  }
-
-  #work(): void {
-    if (this.#closed || this.#working !== undefined) return;
-    this.#cancel();
-    this.#working = this.#applyTime().then((waitMs) => {
-      this.#working = undefined;
-      if (!this.#closed) this.#cancel = this.#options.timers.after(waitMs, () => this.#work());
-    });
-  }
-
-  /** @returns milliseconds to the next look */
-  async #applyTime(): Promise<number> {
-    const { store, clock, log } = this.#options;
-    try {
-      for (let more = true; more && !this.#closed; ) {
-        const due = await store.read((tx) => dueExecutions(tx, clock.now(), BATCH));
-        if (due.length > 0) {
-          await store.write(async (tx) => {
-            for (const requestId of due) await this.#apply(tx, requestId);
-          });
+/** Gives back what was held for executions without a verification in time. The limits of the work are its task's. */
+export class ExecutionTimekeeper extends DeadlineLoop {
+  constructor({ store, clock, book, timers, log }: TimekeeperOptions) {
+    super({
+      clock,
+      timers,
+      log,
+      what: "times of executions could not be applied",
+      maxWaitMs: MAX_WAIT_MS,
+      async look(signal) {
+        for (let more = true; more && !signal.aborted; ) {
+          const due = await store.read((tx) => dueExecutions(tx, clock.now(), BATCH));
+          if (due.length > 0) {
+            await store.write(async (tx) => {
+              for (const requestId of due) {
+                const record = await findExecution(tx, requestId);
+                if (record !== undefined) await book.settleOverdue(tx, record);
+              }
+            });
+          }
+          more = due.length === BATCH;
         }
-        more = due.length === BATCH;
-      }
-      const nextMs = (await store.read(earliestDue)) ?? Number.POSITIVE_INFINITY;
-      return Math.min(Math.max(1, nextMs - clock.now()), MAX_WAIT_MS);
-    } catch (error) {
-      if (!this.#closed) log.error({ err: error }, "times of executions could not be applied; trying again");
-      return MAX_WAIT_MS;
-    }
-  }
-
-  async #apply(tx: WriteTx, requestId: string): Promise<void> {
-    const record = await findExecution(tx, requestId);
-    if (record === undefined) return;
-    await this.#options.book.settleOverdue(tx, record);
+        return store.read(earliestDue);
+      },
+    });
+    book.onDue(() => this.wake());
   }
 }

@@ -1,4 +1,3 @@
-import type { Clock } from "@depute/core";
 import { RegularPurge, type RegularPurgeOptions } from "@depute/service";
 import type { TaskStore } from "../../core/index.ts";
 import { purgeLineage, quietLineages } from "../store/purge-rows.ts";
@@ -9,7 +8,6 @@ const MESSAGES = 100;
 
 export interface MessagePurgerOptions extends RegularPurgeOptions {
   readonly store: TaskStore;
-  readonly clock: Clock;
   /** How long a lineage is kept after its last message, milliseconds. */
   readonly retentionMs: number;
 }

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { TaskCancelRequestSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import type { Clock, Timers } from "@depute/core";
-import type { Logger } from "@depute/service";
+import { DeadlineLoop, type Logger } from "@depute/service";
 import type { TaskStore } from "../../core/index.ts";
 import type { PeerAt } from "../peers/peers.ts";
 import { PeerFault, UNREACHABLE } from "../rules/refusal.ts";
@@ -34,59 +34,41 @@ export interface FarewellsOptions {
 /** Tells endpoints that work is called off there, again until they have taken it. */
 export class Farewells {
   readonly #options: FarewellsOptions;
-  readonly #closing = new AbortController();
-  #cancelLook = () => {};
-  #working: Promise<void> | undefined;
-  #again = false;
-  /** When the next try is due, epoch milliseconds. */
-  #nextMs = 0;
+  readonly #loop: DeadlineLoop;
 
   constructor(options: FarewellsOptions) {
     this.#options = options;
-  }
-
-  wake(): void {
-    if (this.#closing.signal.aborted) return;
-    this.#cancelLook();
-    if (this.#working !== undefined) {
-      this.#again = true;
-      return;
-    }
-    this.#working = this.#work().finally(() => {
-      this.#working = undefined;
-      if (this.#again) return this.wake();
-      if (this.#closing.signal.aborted) return;
-      const waitMs = Math.min(Math.max(this.#nextMs - this.#options.clock.now(), 0), LOOK_MS);
-      this.#cancelLook = this.#options.timers.after(waitMs, () => this.wake());
+    const { clock, timers, log } = options;
+    this.#loop = new DeadlineLoop({
+      clock,
+      timers,
+      log,
+      what: "endpoints could not be told of cancellations",
+      maxWaitMs: LOOK_MS,
+      look: (signal) => this.#look(signal),
     });
   }
 
-  async close(): Promise<void> {
-    this.#closing.abort();
-    this.#cancelLook();
-    await this.#working;
+  wake(): void {
+    this.#loop.wake();
   }
 
-  async #work(): Promise<void> {
-    const { store, clock, log } = this.#options;
-    this.#again = false;
-    this.#nextMs = Number.POSITIVE_INFINITY;
-    try {
-      for (;;) {
-        const due = await store.read((tx) => dueCancels(tx, clock.now(), BATCH));
-        await Promise.all(due.map((owed) => this.#tell(owed)));
-        if (due.length === BATCH && !this.#closing.signal.aborted) continue;
-        this.#nextMs = (await store.read(nextCancelMs)) ?? Number.POSITIVE_INFINITY;
-        return;
-      }
-    } catch (err) {
-      if (!this.#closing.signal.aborted) log.error({ err }, "endpoints could not be told of cancellations");
+  close(): Promise<void> {
+    return this.#loop.close();
+  }
+
+  async #look(signal: AbortSignal): Promise<number | undefined> {
+    const { store, clock } = this.#options;
+    for (let more = true; more && !signal.aborted; ) {
+      const due = await store.read((tx) => dueCancels(tx, clock.now(), BATCH));
+      await Promise.all(due.map((owed) => this.#tell(owed, signal)));
+      more = due.length === BATCH;
     }
+    return store.read(nextCancelMs);
   }
 
-  async #tell({ remoteId, endpoint, reason, tries }: OwedCancel): Promise<void> {
+  async #tell({ remoteId, endpoint, reason, tries }: OwedCancel, signal: AbortSignal): Promise<void> {
     const { store, peerAt, clock, log } = this.#options;
-    const { signal } = this.#closing;
     try {
       const peer = await peerAt(endpoint);
       try {

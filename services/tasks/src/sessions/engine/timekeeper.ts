@@ -1,5 +1,5 @@
 import type { Timers } from "@depute/core";
-import type { Logger } from "@depute/service";
+import { DeadlineLoop, type Logger } from "@depute/service";
 import { markReported, readParties, sessionsToReport } from "../store/session-rows.ts";
 import type { SessionEngine } from "./engine.ts";
 import type { OutcomeReporter } from "./outcomes.ts";
@@ -25,67 +25,45 @@ export interface TimekeeperOptions {
 
 /**
  * Tells the registry what came of sessions, stores what time did to them (lapsed invitations, silence, ends) and forgets
- * proofs. It keeps nothing that the store does not have, so what passed while nobody looked is caught up at the start.
+ * proofs.
  */
-export class SessionTimekeeper {
+export class SessionTimekeeper extends DeadlineLoop {
   readonly #engine: SessionEngine;
-  readonly #timers: Timers;
   readonly #log: Logger;
   readonly #reporter: OutcomeReporter;
-  #cancel: () => void = () => {};
   #forgottenMs = 0;
-  #working: Promise<void> | undefined;
-  #closed = false;
 
   constructor({ engine, reporter, timers, log }: TimekeeperOptions) {
-    this.#reporter = reporter;
-    this.#engine = engine;
-    this.#timers = timers;
-    this.#log = log;
-  }
-
-  start(): void {
-    if (this.#closed || this.#working !== undefined) return;
-    this.#cancel();
-    this.#working = this.#work().then((waitMs) => {
-      this.#working = undefined;
-      if (!this.#closed) this.#cancel = this.#timers.after(waitMs, () => this.start());
+    super({
+      clock: engine.clock,
+      timers,
+      log,
+      what: "time limits of sessions could not be applied",
+      maxWaitMs: MAX_WAIT_MS,
+      look: async (signal) => {
+        while (!signal.aborted && (await engine.applyTime(BATCH)));
+        await this.#report(signal);
+        await this.#forgetProofs(signal);
+        return engine.earliestDeadline();
+      },
     });
+    this.#engine = engine;
+    this.#log = log;
+    this.#reporter = reporter;
   }
 
-  async close(): Promise<void> {
-    this.#closed = true;
-    this.#cancel();
-    await this.#working;
-  }
-
-  /** @returns milliseconds to the next look */
-  async #work(): Promise<number> {
-    try {
-      while (!this.#closed && (await this.#engine.applyTime(BATCH)));
-      await this.#report();
-      await this.#forgetProofs();
-      const nextMs = (await this.#engine.earliestDeadline()) ?? Number.POSITIVE_INFINITY;
-      return Math.min(Math.max(1, nextMs - this.#engine.clock.now()), MAX_WAIT_MS);
-    } catch (error) {
-      if (!this.#closed)
-        this.#log.error({ err: error }, "time limits of sessions could not be applied; trying again");
-      return MAX_WAIT_MS;
-    }
-  }
-
-  async #forgetProofs(): Promise<void> {
+  async #forgetProofs(signal: AbortSignal): Promise<void> {
     const nowMs = this.#engine.clock.now();
     if (nowMs - this.#forgottenMs < FORGET_MS) return;
-    while (!this.#closed && (await this.#engine.forgetProofs(FORGET_BATCH)));
+    while (!signal.aborted && (await this.#engine.forgetProofs(FORGET_BATCH)));
     this.#forgottenMs = nowMs;
   }
 
-  /** What the registry cannot be told now is told at another look: nothing is lost, and nothing else waits for it. */
-  async #report(): Promise<void> {
+  /** A session that the registry does not take now waits for another look, and nothing else waits for it. */
+  async #report(signal: AbortSignal): Promise<void> {
     const { store } = this.#engine;
     for (const session of await store.read((tx) => sessionsToReport(tx, REPORTS))) {
-      if (this.#closed) return;
+      if (signal.aborted) return;
       try {
         const { registryIds } = await store.read((tx) => readParties(tx, session.sessionId));
         await this.#reporter.report(session, registryIds);
