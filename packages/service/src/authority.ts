@@ -2,11 +2,15 @@ import { create } from "@bufbuild/protobuf";
 import { createClient, type HandlerContext, type Transport } from "@connectrpc/connect";
 import type { AuthorizedScope, DenialReason } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { DenialType, DenialTypeSchema } from "@depute/contracts/delegateos/v0/delegation_pb";
-import { SerializedDCTSchema } from "@depute/contracts/delegateos/v0/token_pb";
-import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
-import { HolderProofSchema, type TokenBlock } from "@depute/contracts/depute/tokens/v1/verification_pb";
+import { type SerializedDCT, SerializedDCTSchema } from "@depute/contracts/delegateos/v0/token_pb";
+import { TokenService, type VerifyProofResponse } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import {
+  type HolderProof,
+  HolderProofSchema,
+  type TokenBlock,
+} from "@depute/contracts/depute/tokens/v1/verification_pb";
 import { type Clock, DeputeError, ErrorReason } from "@depute/core";
-import { principalKey } from "./call-values.ts";
+import { principalKey, type WithValues } from "./call-values.ts";
 import { type Caller, callerOf } from "./caller.ts";
 import { ownOptions } from "./forward.ts";
 
@@ -63,26 +67,47 @@ export function mayActFor(identity: Identity, principal: string): boolean {
   return identity.local || (principal !== "" && identity.principal === principal);
 }
 
+/** A bound caller's credentials, as VerifyProof takes them. */
+export interface PresentedProof {
+  readonly proof: HolderProof;
+  readonly token?: SerializedDCT;
+}
+
+/** The answer of VerifyProof. */
+export type ProofVerdict = VerifyProofResponse["result"];
+
+/**
+ * The one rule that derives the caller's identity from its credentials.
+ *
+ * @param verifyProof the tokens service's judgement of a bound caller's proof
+ * @throws DeputeError as {@link Authority.identify}
+ */
+export async function identityOf(
+  context: WithValues,
+  verifyProof: (presented: PresentedProof) => Promise<ProofVerdict>,
+): Promise<Identity> {
+  const caller = callerOf(context);
+  const { kind, principal, token } = caller;
+  if (kind === "message") throw new DeputeError(ErrorReason.UNAUTHENTICATED, "credentials are required");
+  if (kind !== "bound") return { principal, local: kind === "local" };
+  const verdict = await verifyProof({
+    proof: proofOf(caller),
+    ...(token !== undefined && { token: tokenOf(token) }),
+  });
+  if (verdict.case !== "principal") throw callerDenied(caller, verdict.value);
+  context.values.set(principalKey, verdict.value);
+  return { principal: verdict.value, local: false };
+}
+
 /** Asks the tokens service behind `transport`. */
 export function createAuthority(transport: Transport, clock: Clock): Authority {
   const tokens = createClient(TokenService, transport);
 
-  async function identify(context: HandlerContext): Promise<Identity> {
-    const caller = callerOf(context);
-    if (caller.kind === "message") {
-      throw new DeputeError(ErrorReason.UNAUTHENTICATED, "credentials are required");
-    }
-    if (caller.kind !== "bound") return { principal: caller.principal, local: caller.kind === "local" };
-    const { result } = await tokens.verifyProof(
-      { proof: proofOf(caller), ...(caller.token === undefined ? {} : { token: tokenOf(caller.token) }) },
-      ownOptions(context, clock),
+  const identify = (context: HandlerContext) =>
+    identityOf(
+      context,
+      async (presented) => (await tokens.verifyProof(presented, ownOptions(context, clock))).result,
     );
-    if (result.case === "principal") {
-      context.values.set(principalKey, result.value);
-      return { principal: result.value, local: false };
-    }
-    throw callerDenied(caller, result.value);
-  }
 
   return {
     identify,

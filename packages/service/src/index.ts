@@ -9,7 +9,9 @@ export {
   createAuthority,
   denialWord,
   type Identity,
+  identityOf,
   mayActFor,
+  type ProofVerdict,
   type Right,
   tokenDenied,
 } from "./authority.ts";

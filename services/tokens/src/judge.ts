@@ -24,7 +24,7 @@ import type { HolderProofs } from "./holder-proofs.ts";
 import type { RevocationLog } from "./revocation-log.ts";
 import type { RevocationState } from "./revocation-state.ts";
 import { type Block, blocksOf, parsed, toAuthorizedScope, toTokenBlocks } from "./rules/blocks.ts";
-import { decisionOf, toDenialReason } from "./rules/denials.ts";
+import { decisionOf, type ProofResult, toDenialReason } from "./rules/denials.ts";
 import { toSerialized } from "./rules/documents.ts";
 import { isAfterProof } from "./rules/order.ts";
 
@@ -41,9 +41,6 @@ interface JudgeOptions {
   /** Looks at the revocation log now. Throws when it cannot be read. */
   look(): Promise<void>;
 }
-
-/** A proof that holds, or why it does not. */
-export type ProofResult = { ok: true; principal: string } | { ok: false; denial: DenialReason };
 
 /** Decides what is presented: a token with a proof of its holder, or a proof of who calls. */
 export class Judge {

@@ -10,7 +10,8 @@ import {
 import type { AuditLog } from "./audit-log.ts";
 import type { Chains } from "./chains.ts";
 import type { HolderProofs } from "./holder-proofs.ts";
-import type { Judge, ProofResult } from "./judge.ts";
+import type { Judge } from "./judge.ts";
+import type { ProofResult } from "./rules/denials.ts";
 import { decisionOf } from "./rules/denials.ts";
 import { isSameTarget } from "./rules/target.ts";
 

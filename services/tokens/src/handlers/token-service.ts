@@ -6,8 +6,7 @@ import {
   VerifyProofResponseSchema,
 } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import type { TokensContext } from "../context.ts";
-import type { ProofResult } from "../judge.ts";
-import { toDenialReason } from "../rules/denials.ts";
+import { type ProofResult, toVerdict } from "../rules/denials.ts";
 import { attenuateToken, prepareAttenuation } from "./attenuation.ts";
 import { mintToken } from "./mint-token.ts";
 import { inspectToken, recordToken } from "./record-token.ts";
@@ -51,9 +50,5 @@ export function tokenService(tokens: TokensContext): Required<ServiceImpl<typeof
 
 /** The answer of VerifyProof. */
 function toVerifyProofResponse(result: ProofResult): VerifyProofResponse {
-  return create(VerifyProofResponseSchema, {
-    result: result.ok
-      ? { case: "principal", value: result.principal }
-      : { case: "denial", value: toDenialReason(result.denial) },
-  });
+  return create(VerifyProofResponseSchema, { result: toVerdict(result) });
 }

@@ -5,6 +5,7 @@ import {
   DenialType,
   DenialTypeSchema,
 } from "@depute/contracts/delegateos/v0/delegation_pb";
+import type { VerifyProofResponse } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { DeputeError, ErrorReason } from "@depute/core";
 import type { DenialReason as Denial, DenialType as DenialWord, TokenError } from "@depute/dct";
 
@@ -26,6 +27,16 @@ export function toDenialReason({ type, detail, requested, granted, max, actual }
     ...(max !== undefined && { max: BigInt(max) }),
     ...(actual !== undefined && { actual: BigInt(actual) }),
   });
+}
+
+/** A proof that holds, or why it does not. */
+export type ProofResult = { ok: true; principal: string } | { ok: false; denial: Denial };
+
+/** A judged proof as VerifyProof answers it. */
+export function toVerdict(result: ProofResult): VerifyProofResponse["result"] {
+  return result.ok
+    ? { case: "principal", value: result.principal }
+    : { case: "denial", value: toDenialReason(result.denial) };
 }
 
 /** A denial in one line, for the audit: the type and where, never what was sent. */
