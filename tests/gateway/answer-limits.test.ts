@@ -42,7 +42,6 @@ const LISTS: Readonly<Record<string, string>> = {
   "depute.tasks.v1.TaskService.BatchCreateTasks": "100 ids or errors of 6 KB",
   "depute.tasks.v1.TaskService.ListTasks": "cut, page_token",
   "depute.tasks.v1.TaskService.GetLineage": "tasks without input and output, as deep as a tree may be",
-  "depute.tasks.v1.TaskService.ListReviews": "cut, page_token",
   "depute.tasks.v1.WorkerService.TakeAssignments": "cut, the next call; what does not fit stays queued",
   "depute.tasks.v1.WorkerService.HeartbeatAssignment": "answers of 1 MiB in all",
   "depute.tasks.v1.WorkerService.BatchCompleteAssignments": "100 states or errors of 6 KB",

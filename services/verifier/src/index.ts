@@ -31,6 +31,7 @@ import { verificationService } from "./handlers/verification-service.ts";
 import { readJudges } from "./judge/config.ts";
 import { Judge } from "./judge/judge.ts";
 import { appendUnlogged } from "./log-backfill.ts";
+import { reviewTimes } from "./review-times.ts";
 import { Reviews } from "./reviews.ts";
 import { RevocationFollower } from "./revocation-follower.ts";
 import { settings } from "./settings.ts";
@@ -121,13 +122,16 @@ export const verifier = defineService({
       onError,
     });
     const evidence = new EvidenceFetcher({ hosts: values.verifierEvidenceHosts, timers, logger: log });
+    const reviews = new Reviews(store, deps.bus, clock, nativeEngine);
+    const times = reviewTimes({ reviews, clock, timers, log });
+    times.start();
     const state: Verifier = {
       store,
       contracts: new ContractBook(store),
       checker,
       names: { checks: createRegistry(namesOnly, moreChecks), hasJudge: (model) => judge.has(model) },
       judge,
-      reviews: new Reviews(store, deps.bus, clock, nativeEngine),
+      reviews,
       reviewers: values.verifierReviewers,
       reviewTimeoutMs: values.verifierReviewTimeout,
       bus: deps.bus,
@@ -158,6 +162,7 @@ export const verifier = defineService({
         router.service(ResultService, resultService(state));
       },
       async close() {
+        await times.close();
         await follower.close();
         await trust.close();
         await completions.close();

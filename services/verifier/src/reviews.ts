@@ -16,9 +16,12 @@ import {
 import { insertInquiry, listInquiries, updateInquiry } from "./store/inquiries.ts";
 import {
   appendChange,
+  dueReviews,
+  earliestDue,
   getRequestedReview,
   getReview,
   insertReview,
+  noteTimeChange,
   type StoredReview,
   updateReview,
 } from "./store/reviews.ts";
@@ -28,6 +31,8 @@ export const REVIEW_TOPIC = "reviews";
 
 /** What is wanted of a new review. Times are milliseconds since the Unix epoch. */
 export interface WantedReview extends Omit<Review, "id" | "createTime" | "deadline" | "escalationTime"> {
+  /** A UUID of the creator's choice; a new one when absent. */
+  id?: string | undefined;
   requestId: string;
   /** How long there is for a decision, in milliseconds. */
   timeoutMs: number;
@@ -43,12 +48,40 @@ export class Reviews {
   readonly #bus: Bus;
   readonly #clock: Clock;
   readonly #engine: CryptoEngine;
+  #onDue: (atMs: number) => void = () => {};
 
   constructor(store: Store, bus: Bus, clock: Clock, engine: CryptoEngine) {
     this.#store = store;
     this.#bus = bus;
     this.#clock = clock;
     this.#engine = engine;
+  }
+
+  /** Tells the listener when time will change a review, epoch milliseconds. */
+  onDue(listener: (atMs: number) => void): void {
+    this.#onDue = listener;
+  }
+
+  /** When time changes a review next, epoch milliseconds. */
+  earliestDue(): Promise<number | undefined> {
+    return this.#store.read(earliestDue);
+  }
+
+  /**
+   * Records the escalations and time-outs that have come, so that watchers hear of each.
+   *
+   * @returns whether there may be more
+   */
+  async applyTime(limit: number): Promise<boolean> {
+    return this.#store.write(async (tx) => {
+      const now = this.#clock.now();
+      const due = await dueReviews(tx, now, limit);
+      for (const review of due) {
+        await noteTimeChange(tx, review, now);
+        tx.afterCommit(() => this.#bus.publish(REVIEW_TOPIC, review.id));
+      }
+      return due.length === limit;
+    });
   }
 
   /**
@@ -58,11 +91,11 @@ export class Reviews {
    */
   async create(wanted: WantedReview): Promise<StoredReview> {
     const now = this.#clock.now();
-    const { timeoutMs, escalateAfterMs = Math.floor(timeoutMs / 2), content, ...rest } = wanted;
+    const { id = newId(), timeoutMs, escalateAfterMs = Math.floor(timeoutMs / 2), content, ...rest } = wanted;
     const digest = this.#digest(wanted);
     const review: StoredReview = {
       ...rest,
-      id: newId(),
+      id,
       digest,
       createTime: now,
       deadline: now + timeoutMs,
@@ -73,8 +106,12 @@ export class Reviews {
       const known = await getRequestedReview(tx, wanted.creator, wanted.requestId);
       if (known !== undefined && known.digest !== digest) throw requestReused(wanted.requestId);
       if (known !== undefined) return known;
+      if (wanted.id !== undefined && (await getReview(tx, id)) !== undefined) throw requestReused(id);
       await insertReview(tx, review, content);
-      tx.afterCommit(() => this.#bus.publish(REVIEW_TOPIC, review.id));
+      tx.afterCommit(() => {
+        this.#bus.publish(REVIEW_TOPIC, review.id);
+        this.#onDue(review.escalationTime);
+      });
       return review;
     });
   }

@@ -7,7 +7,6 @@ import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
 import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
-import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import type { ServiceDeps } from "@depute/service";
 
@@ -21,7 +20,6 @@ export interface Dependencies {
   readonly revocations: Client<typeof RevocationService>;
   readonly attestations: Client<typeof AttestationService>;
   readonly contracts: Client<typeof ContractService>;
-  readonly reviews: Client<typeof ReviewService>;
   readonly verification: Client<typeof VerificationService>;
 }
 
@@ -36,7 +34,6 @@ export function connectDependencies({ connect }: Pick<ServiceDeps, "connect">): 
     revocations: createClient(RevocationService, tokens),
     attestations: createClient(AttestationService, verifier),
     contracts: createClient(ContractService, verifier),
-    reviews: createClient(ReviewService, verifier),
     verification: createClient(VerificationService, verifier),
   };
 }

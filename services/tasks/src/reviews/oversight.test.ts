@@ -1,19 +1,20 @@
 import { fromJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
-import { ReviewDecision } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import {
   ReviewKind,
   ReviewState,
   ReviewVerdict,
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { as, type Bench, begin, DAY_MS, openBench } from "../testing/bench.ts";
+import { invalid } from "@depute/core";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { as, type Bench, begin, openBench } from "../testing/bench.ts";
 import { ALICE, BOB } from "../testing/fakes.ts";
 import { refusal } from "../testing/platform.ts";
+import { decide, reviewOf, until } from "../testing/reviews.ts";
 
 const CHIEF = `${"D".repeat(42)}M`;
-const [HER, ME, BOSS] = [as(ALICE), as(BOB), as(CHIEF)];
+const [HER, ME] = [as(ALICE), as(BOB)];
 
 let bench: Bench;
 let count = 0;
@@ -24,128 +25,168 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
+async function handIn(words: string): Promise<void> {
+  const lease = await begin(bench, "bob", ME);
+  await bench.workers.completeAssignment({ lease, output: { full: fromJson(ValueSchema, words) } }, ME);
+}
+
 /** A task of which the result waits for the overseer. */
 async function submitted(): Promise<string> {
-  const draft = {
-    capabilityId: "shout",
-    input: fromJson(ValueSchema, "hello"),
-    limits: { total: { seconds: 172_800n } },
-  };
+  const draft = { agentId: "bob", description: "say hello", limits: { total: { seconds: 172_800n } } };
   const { task } = await bench.tasks.createTask({ requestId: `request ${++count}`, draft }, HER);
-  const lease = await begin(bench, "bob", ME);
-  await bench.workers.completeAssignment({ lease, output: { full: fromJson(ValueSchema, "HELLO") } }, ME);
+  await handIn("HELLO");
   return task?.id ?? "";
 }
 
-/** However busy the machine is. */
-const soon = <T>(check: () => Promise<T>) => vi.waitFor(check, { timeout: 15_000, interval: 10 });
-// What goes on in the background begins when the clock moves.
-const reviewOf = (taskId: string) =>
-  soon(async () => {
-    await bench.pass(1);
-    const review = [...bench.fakes.reviews.all.values()].findLast(({ subject }) => subject === taskId);
-    if (review === undefined) throw new Error("no review");
-    return review;
-  });
+const taskOf = async (taskId: string) => (await bench.runtime.context.engine.find(taskId))?.task;
 const becomes = (taskId: string, status: TaskStatus) =>
-  soon(async () => {
-    await bench.pass(1);
-    expect((await bench.runtime.context.engine.find(taskId))?.task.status).toBe(status);
+  until(bench, async () => {
+    const task = await taskOf(taskId);
+    return task?.status === status ? task : undefined;
   });
-const decide = (taskId: string, decision: ReviewDecision) =>
-  bench.tasks.decideReview({ taskId, requestId: `decision ${++count}`, decision, comment: "because" }, BOSS);
+const rows = (table: string) =>
+  bench.runtime.context.engine.store.read(async (tx) => (await tx.all(`SELECT * FROM ${table}`)).length);
+/** The store has nothing more of reviews than of held results. */
+const settles = () =>
+  until(bench, async () =>
+    (await rows("task_reviews")) + (await rows("task_review_calls")) === 0 ? true : undefined,
+  );
 
-test("a held result is a review in the queue, for the overseer and not for the author", async () => {
+test("a held result asks for a review of the overseer, in which its author has no say", async () => {
   const taskId = await submitted();
-  expect(await reviewOf(taskId)).toMatchObject({
+  expect(await reviewOf(bench, taskId)).toMatchObject({
     kind: ReviewKind.OVERSIGHT,
     state: ReviewState.PENDING,
     author: BOB,
     reviewers: [CHIEF],
+    escalationReviewers: ["the-orchestrator"],
     content: { kind: { value: "HELLO" } },
   });
+});
+
+test("the reviewer is who was the overseer when the task was created", async () => {
+  const draft = { agentId: "bob", description: "say hello" };
+  const { task } = await bench.tasks.createTask({ requestId: `request ${++count}`, draft }, HER);
+  bench.fakes.agents.set("chief", { principal: ALICE, active: true });
+  await handIn("HELLO");
+  expect((await reviewOf(bench, task?.id ?? "")).reviewers).toEqual([CHIEF]);
 });
 
 test.each([
   [ReviewVerdict.APPROVED, TaskStatus.COMPLETED],
   [ReviewVerdict.CHANGES_REQUESTED, TaskStatus.PENDING],
   [ReviewVerdict.REJECTED, TaskStatus.FAILED],
-])("the queue's verdict %i moves the task on", async (verdict, status) => {
+])("the verifier's verdict %i moves the task on", async (verdict, status) => {
   const taskId = await submitted();
-  bench.fakes.reviews.decide((await reviewOf(taskId)).id, verdict, "by the queue");
+  bench.fakes.reviews.decide((await reviewOf(bench, taskId)).id, verdict, "by the overseer");
   await becomes(taskId, status);
+  await settles();
 });
 
-test("a decision by the task is one of the queue, and applied once", async () => {
+test("a decision is applied once, by the call that made it", async () => {
   const taskId = await submitted();
-  await decide(taskId, ReviewDecision.APPROVED);
-  expect(await reviewOf(taskId)).toMatchObject({ state: ReviewState.APPROVED });
-  const { lastSequence } = (await bench.runtime.context.engine.find(taskId))?.task ?? {};
+  await decide(bench, taskId, ReviewVerdict.APPROVED);
+  expect(await reviewOf(bench, taskId)).toMatchObject({ state: ReviewState.APPROVED });
+  const { lastSequence } = (await taskOf(taskId)) ?? {};
   await bench.reopen();
-  expect((await bench.runtime.context.engine.find(taskId))?.task.lastSequence).toBe(lastSequence);
-  expect(await refusal(decide(taskId, ReviewDecision.REJECTED))).toMatchObject({
+  await settles();
+  expect((await taskOf(taskId))?.lastSequence).toBe(lastSequence);
+  expect(await refusal(decide(bench, taskId, ReviewVerdict.REJECTED))).toMatchObject({
     reason: "TASK_STATE_CONFLICT",
   });
 });
 
-test("what the queue decided while nobody looked is applied later, to that very result", async () => {
+test("a decision that comes while the service is down is applied at its start, to that very result", async () => {
   const taskId = await submitted();
-  const { id } = await reviewOf(taskId);
+  const { id } = await reviewOf(bench, taskId);
   await bench.reopen(() => bench.fakes.reviews.decide(id, ReviewVerdict.CHANGES_REQUESTED, "louder"));
   await becomes(taskId, TaskStatus.PENDING);
-  const lease = await begin(bench, "bob", ME);
-  await bench.workers.completeAssignment({ lease, output: { full: fromJson(ValueSchema, "HELLO!") } }, ME);
-  await soon(async () => {
-    await bench.pass(1);
-    expect(bench.fakes.reviews.all.size).toBe(2);
-  });
+  await handIn("HELLO!");
+  await until(bench, async () => (bench.fakes.reviews.all.size === 2 ? true : undefined));
+  // The decision on the earlier result, heard once more, says nothing of this one.
+  await bench.runtime.context.engine.store.write((tx) => tx.run("DELETE FROM cursors"));
   await bench.reopen();
-  expect((await bench.runtime.context.engine.find(taskId))?.task.status).toBe(TaskStatus.IN_REVIEW);
+  await until(bench, async () => ((await rows("cursors")) === 1 ? true : undefined));
+  expect(await taskOf(taskId)).toMatchObject({ status: TaskStatus.IN_REVIEW });
 });
 
-test("a review of which the queue's answer was lost is found again, decided or not", async () => {
+test("a review that was asked for, and of which the answer was lost, is asked for once", async () => {
   const taskId = await submitted();
-  const { id } = await reviewOf(taskId);
-  await bench.reopen(() => bench.fakes.reviews.decide(id, ReviewVerdict.APPROVED));
-  const { store } = bench.runtime.context.engine;
-  await store.write((tx) => tx.run("UPDATE task_reviews SET review_id = ''"));
-  expect(await refusal(decide(taskId, ReviewDecision.REJECTED))).toMatchObject({ reason: "REVIEW_CLOSED" });
-  expect((await bench.runtime.context.engine.find(taskId))?.task.status).toBe(TaskStatus.COMPLETED);
+  const { id } = await reviewOf(bench, taskId);
+  await until(bench, async () => ((await rows("task_review_calls")) === 0 ? true : undefined));
+  await bench.runtime.context.engine.store.write((tx) =>
+    tx.run(
+      "INSERT INTO task_review_calls (place, method, review_id, task_id) SELECT 1, 'create', review_id, task_id FROM task_reviews",
+    ),
+  );
+  await bench.reopen();
+  await until(bench, async () => ((await rows("task_review_calls")) === 0 ? true : undefined));
+  expect([...bench.fakes.reviews.all.keys()]).toEqual([id]);
 });
 
-test("a result is held while the queue is away, and nobody decides past it", async () => {
-  bench.fakes.away.add("verifier");
-  const draft = { agentId: "bob", description: "say hello" };
-  const { task } = await bench.tasks.createTask({ requestId: `request ${++count}`, draft }, HER);
-  const lease = await begin(bench, "bob", ME);
-  await bench.workers.completeAssignment({ lease, output: { full: fromJson(ValueSchema, "HELLO") } }, ME);
-  const taskId = task?.id ?? "";
-  expect(await refusal(decide(taskId, ReviewDecision.APPROVED))).toMatchObject({
-    reason: "DEPENDENCY_UNAVAILABLE",
+test("a decision that the verifier has already made refuses another one", async () => {
+  const taskId = await submitted();
+  const { id } = await reviewOf(bench, taskId);
+  await bench.reopen(() => bench.fakes.reviews.decide(id, ReviewVerdict.APPROVED));
+  expect(await refusal(decide(bench, taskId, ReviewVerdict.REJECTED))).toMatchObject({
+    reason: "REVIEW_CLOSED",
   });
-  expect((await bench.runtime.context.engine.find(taskId))?.task.status).toBe(TaskStatus.IN_REVIEW);
-  bench.fakes.away.delete("verifier");
-  await decide(taskId, ReviewDecision.APPROVED);
   await becomes(taskId, TaskStatus.COMPLETED);
 });
 
-test("a task that is called off takes its review back", async () => {
+test("a result is held while the verifier is away, and no decision passes it by", async () => {
+  bench.fakes.away.add("verifier");
   const taskId = await submitted();
-  await reviewOf(taskId);
-  await bench.tasks.cancelTask({ taskId }, HER);
-  await soon(async () => expect(await reviewOf(taskId)).toMatchObject({ state: ReviewState.WITHDRAWN }));
+  expect(await refusal(decide(bench, taskId, ReviewVerdict.APPROVED))).toMatchObject({
+    reason: "DEPENDENCY_UNAVAILABLE",
+  });
+  expect((await taskOf(taskId))?.status).toBe(TaskStatus.IN_REVIEW);
+  bench.fakes.away.delete("verifier");
+  // The call that is owed has not been tried again, so that this one asks for the review first.
+  expect(await decide(bench, taskId, ReviewVerdict.APPROVED)).toMatchObject({ status: TaskStatus.COMPLETED });
+  await bench.pass(30_000);
+  await settles();
+  expect(bench.fakes.reviews.all.size).toBe(1);
 });
 
-test("a result on which nobody decides in time fails the task", async () => {
+test("a task that is called off withdraws its review", async () => {
   const taskId = await submitted();
-  const { id } = await reviewOf(taskId);
-  bench.fakes.reviews.timeOut(id);
-  await bench.pass(DAY_MS / 2);
-  await soon(async () => {
-    await bench.pass(1000);
-    expect((await bench.runtime.context.engine.find(taskId))?.task).toMatchObject({
-      status: TaskStatus.FAILED,
-      failure: { reason: "REVIEW_TIMED_OUT" },
-    });
+  await reviewOf(bench, taskId);
+  await bench.tasks.cancelTask({ taskId }, HER);
+  await settles();
+  expect(await reviewOf(bench, taskId)).toMatchObject({ state: ReviewState.WITHDRAWN });
+});
+
+test("a task that is called off before its review was asked for asks for none", async () => {
+  bench.fakes.away.add("verifier");
+  const taskId = await submitted();
+  await bench.tasks.cancelTask({ taskId }, HER);
+  bench.fakes.away.delete("verifier");
+  await bench.pass(30_000);
+  await settles();
+  expect(bench.fakes.reviews.all.size).toBe(0);
+});
+
+test("a review whose time is over fails the task", async () => {
+  const taskId = await submitted();
+  bench.fakes.reviews.timeOut((await reviewOf(bench, taskId)).id);
+  expect(await becomes(taskId, TaskStatus.FAILED)).toMatchObject({ failure: { reason: "REVIEW_TIMED_OUT" } });
+  await settles();
+});
+
+test("a task waits for the verifier's word, however late by its own clock", async () => {
+  const taskId = await submitted();
+  const { id } = await reviewOf(bench, taskId);
+  await bench.pass(86_400_000);
+  expect(await taskOf(taskId)).toMatchObject({ status: TaskStatus.IN_REVIEW });
+  bench.fakes.reviews.decide(id, ReviewVerdict.APPROVED);
+  await becomes(taskId, TaskStatus.COMPLETED);
+});
+
+test("a review that the verifier refuses fails the task", async () => {
+  bench.fakes.reviews.refuses = invalid("reviewers", "are too many");
+  const taskId = await submitted();
+  expect(await becomes(taskId, TaskStatus.FAILED)).toMatchObject({
+    failure: { reason: "REVIEW_TIMED_OUT", message: expect.stringContaining("no review") },
   });
 });

@@ -1,23 +1,15 @@
-import type { Value } from "@bufbuild/protobuf/wkt";
 import type { CallOptions, Client } from "@connectrpc/connect";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import {
   type Review,
-  type ReviewInquiry,
-  ReviewKind,
   type ReviewService,
   ReviewState,
-  ReviewVerdict,
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
-import { type Clock, DeputeError, ErrorReason, fromTimestamp } from "@depute/core";
-import { LOCAL_PRINCIPAL } from "@depute/service";
+import { type Clock, DeputeError, ErrorReason, fromTimestamp, newId } from "@depute/core";
+import { reasonOf } from "@depute/service";
 import type { ReadTx, WriteTx } from "@depute/store";
 import {
-  checkValue,
   type Decision,
-  MAX_VALUE_BYTES,
-  REVIEW_REJECTED,
-  REVIEW_TIMED_OUT,
   type ResultReviews,
   type ReviewListener,
   statusName,
@@ -25,67 +17,43 @@ import {
   type TaskEngine,
   type TaskRecord,
 } from "../core/index.ts";
-import { answerInquiries, insertInquiry } from "./inquiry-rows.ts";
+import { insertCall, type ReviewCall } from "./call-rows.ts";
+import { decisionOf, undecided } from "./decision.ts";
+import { requestOf, shortened } from "./request.ts";
 import {
-  closeReview,
-  escalatingReviews,
+  answerInquiries,
+  deleteReview,
   insertReview,
-  noteCreated,
   noteEscalated,
-  openReview,
-  overdueReviews,
-  type ReviewRow,
+  noteInquiry,
   readReview,
+  reviewOfTask,
 } from "./rows.ts";
 
-/** What a queue is told of what it shows, bytes as JSON; larger results are named and read with GetTask. */
-const MAX_CONTENT_BYTES = MAX_VALUE_BYTES / 4;
-
-/** Characters that the queue takes of a reason, a question or an answer. */
-const MAX_WORDS = 4000;
-
-/** Reviews that are looked at in one pass of time. */
-const BATCH = 50;
-
-const CLOSED: ReadonlySet<ReviewState> = new Set([
-  ReviewState.APPROVED,
-  ReviewState.CHANGES_REQUESTED,
-  ReviewState.REJECTED,
-]);
-
-const VERDICTS: Partial<Record<ReviewState, ReviewVerdict>> = {
-  [ReviewState.APPROVED]: ReviewVerdict.APPROVED,
-  [ReviewState.CHANGES_REQUESTED]: ReviewVerdict.CHANGES_REQUESTED,
-  [ReviewState.REJECTED]: ReviewVerdict.REJECTED,
-};
-
-/** The decision of a review whose time has passed. */
-const TIMED_OUT: Decision = {
-  verdict: ReviewVerdict.UNSPECIFIED,
-  comment: "nobody decided on the result in time",
-};
+/** The shortest time that a review has, milliseconds. */
+const MIN_TIMEOUT_MS = 1000;
 
 export interface OversightOptions {
   readonly engine: TaskEngine;
   readonly clock: Clock;
   readonly reviews: Client<typeof ReviewService>;
-  /** How long there is for a decision, milliseconds. */
+  /** How long the verifier waits for a decision, milliseconds. */
   readonly timeoutMs: number;
   /** Principals that may decide as well when half of that is over. */
   readonly escalation: readonly string[];
 }
 
 /**
- * Held results and the queue of reviews, which decides on them. The queue is told in an outbox of the transaction that holds
- * a result; what it decides is applied once, whichever door the decision came by.
+ * What a held result and its review have in common. The verifier owns the review: its times, its questions, who may decide, and
+ * the decision. Here is the request for it, in an outbox of the transaction that holds the result, and the consequence of its
+ * end, which is applied once.
  */
 export class Oversight implements ResultReviews {
   readonly #options: OversightOptions;
   readonly #listeners: ReviewListener[] = [];
-  /** Decisions that are being made here: who follows the queue waits for them. */
-  readonly #making = new Map<string, Promise<unknown>>();
-  #onTodo: () => void = () => {};
-  #onTime: () => void = () => {};
+  /** Calls about a task that are under way. */
+  readonly #calling = new Map<string, Promise<unknown>>();
+  #onOwed: () => void = () => {};
 
   constructor(options: OversightOptions) {
     this.#options = options;
@@ -95,234 +63,196 @@ export class Oversight implements ResultReviews {
     this.#listeners.push(listener);
   }
 
-  /** Tells the listeners when there is something for the queue, or another time to look at. */
-  onWork(todo: () => void, time: () => void): void {
-    this.#onTodo = todo;
-    this.#onTime = time;
+  /** Tells the listener when the verifier is owed a call. */
+  onOwed(listener: () => void): void {
+    this.#onOwed = listener;
   }
 
-  /** Follows the engine: a result that is held opens a review, and whatever else ends the waiting withdraws it. */
+  /** Follows the engine: a held result asks for a review, and any other end of the waiting withdraws it. */
   async observe(tx: WriteTx, { before, after, events }: TaskChange): Promise<void> {
-    const wasHeld = before?.task.status === TaskStatus.IN_REVIEW;
-    const submitted = events.find(({ payload }) => payload.case === "submitted");
-    if (!wasHeld && submitted === undefined) return;
-    const { id } = after.task;
-    if (wasHeld && after.task.status !== TaskStatus.IN_REVIEW) {
-      const review = await openReview(tx, id);
+    const { id: taskId, status } = after.task;
+    if (status === TaskStatus.IN_REVIEW) {
+      if (!events.some(({ payload }) => payload.case === "submitted")) return;
+      const reviewId = newId();
+      await insertReview(tx, { reviewId, taskId, timeoutMs: this.#timeoutMs(after) });
+      await this.#owe(tx, { method: "create", reviewId, taskId });
+    } else if (before?.task.status === TaskStatus.IN_REVIEW) {
+      // A decision has deleted the row before it moved the task on.
+      const review = await reviewOfTask(tx, taskId);
       if (review === undefined) return;
-      await closeReview(tx, review, !isDecided(after));
-      tx.afterCommit(() => this.#onTodo());
-    } else if (submitted !== undefined) {
-      const nowMs = this.#options.clock.now();
-      const deadlineMs = nowMs + this.#timeMs(after, nowMs);
-      const reviewKey = `${id}/${submitted.sequence}`;
-      await insertReview(tx, {
-        reviewKey,
-        taskId: id,
-        escalateMs: Math.floor((nowMs + deadlineMs) / 2),
-        deadlineMs,
-      });
-      tx.afterCommit(() => {
-        this.#onTodo();
-        this.#onTime();
-      });
+      await deleteReview(tx, review.reviewId);
+      await this.#owe(tx, { method: "withdraw", reviewId: review.reviewId, taskId });
     }
   }
 
-  /** Whether the review of a task has waited so long that others may decide. */
+  /** Whether others may decide on the result that a task holds. */
   async isEscalated(tx: ReadTx, taskId: string): Promise<boolean> {
-    const review = await openReview(tx, taskId);
-    return review !== undefined && review.escalateMs <= this.#options.clock.now();
+    return (await reviewOfTask(tx, taskId))?.escalated === 1;
   }
 
   /**
-   * Decides on the result that a task holds: by the queue, and then by `apply`, which moves the task on in a transaction of
+   * Has the verifier decide on the result that a task holds, and then calls `apply`, which moves the task on in a transaction of
    * its own.
    *
    * @param reviewer the principal that decides
    * @throws DeputeError TASK_STATE_CONFLICT (nothing is held), REVIEW_CLOSED, CALLER_NOT_ALLOWED, CONFLICT_OF_INTEREST,
    * DEPENDENCY_UNAVAILABLE, and what `apply` throws
    */
-  async decide<T>(
+  decide<T>(
     taskId: string,
     { verdict, comment }: Decision,
     reviewer: string,
     options: CallOptions,
     apply: () => Promise<T>,
   ): Promise<T> {
-    return this.#alone(taskId, async () => {
-      const review = await this.#options.engine.store.read((tx) => openReview(tx, taskId));
-      if (review === undefined) throw await this.#notHeld(taskId);
-      const id = await this.create(review, options);
-      await this.#options.reviews.decideReview(
-        { id, verdict, reason: shortened(comment), reviewer },
-        options,
+    const { reviews } = this.#options;
+    const reason = shortened(comment);
+    return this.alone(taskId, async () => {
+      await this.#ask(taskId, options, (id) =>
+        reviews.decideReview({ id, verdict, reason, reviewer }, options),
       );
       return apply();
     });
   }
 
   /**
-   * Puts a question to the author of the result that a task holds: to the queue, and then by `apply`, which is given its
-   * number to keep it with {@link noteInquiry}.
+   * Puts a question about the result that a task holds, and then calls `apply` with its number, to keep it with
+   * {@link noteInquiry}.
    *
    * @throws DeputeError as {@link decide}
    */
-  async inquire<T>(
+  inquire<T>(
     taskId: string,
     { requestId, text, reviewer }: { requestId: string; text: string; reviewer: string },
     options: CallOptions,
     apply: (number: number) => Promise<T>,
   ): Promise<T> {
-    return this.#alone(taskId, async () => {
-      const review = await this.#options.engine.store.read((tx) => openReview(tx, taskId));
-      if (review === undefined) throw await this.#notHeld(taskId);
-      const id = await this.create(review, options);
-      const asked = { id, requestId, text: shortened(text), reviewer };
-      const { inquiry } = await this.#options.reviews.inquireReview(asked, options);
+    const { reviews } = this.#options;
+    const question = { requestId, text: shortened(text), reviewer };
+    return this.alone(taskId, async () => {
+      const { inquiry } = await this.#ask(taskId, options, (id) =>
+        reviews.inquireReview({ id, ...question }, options),
+      );
       return apply(inquiry?.number ?? 0);
     });
   }
 
-  /** Keeps a question that `inquire` has put. */
+  /** Notes that the caller tells the author of a question itself. */
   async noteInquiry(tx: WriteTx, taskId: string, number: number): Promise<void> {
-    const review = await openReview(tx, taskId);
-    if (review !== undefined) await insertInquiry(tx, review, number);
+    const review = await reviewOfTask(tx, taskId);
+    if (review !== undefined) await noteInquiry(tx, review.reviewId, number);
   }
 
-  /** Keeps what the author answered, for the queue. */
+  /** Owes the verifier what the author answered to the questions so far. */
   async noteAnswer(tx: WriteTx, taskId: string, text: string, answeredBy: string): Promise<void> {
-    const review = await openReview(tx, taskId);
+    const review = await reviewOfTask(tx, taskId);
     if (review === undefined) return;
-    const answered = await answerInquiries(tx, review.reviewKey, shortened(text), answeredBy);
-    if (answered > 0) tx.afterCommit(() => this.#onTodo());
+    const { reviewId } = review;
+    const answer = shortened(text);
+    for (const number of await answerInquiries(tx, reviewId)) {
+      await this.#owe(tx, { method: "answer", reviewId, taskId, number, answer, answeredBy });
+    }
   }
 
-  /** Resolves when nothing is being decided here about a task. */
-  async settled(taskId: string): Promise<void> {
-    await this.#making.get(taskId)?.catch(() => {});
-  }
-
+  /** Ends the review of a held result, before the decision moves the task on. */
   async deciding(tx: WriteTx, record: TaskRecord, decision: Decision, isOwn: boolean): Promise<void> {
+    const review = await reviewOfTask(tx, record.task.id);
+    if (review !== undefined) await deleteReview(tx, review.reviewId);
     for (const listener of this.#listeners) await listener.deciding(tx, record, decision, isOwn);
   }
 
-  /** Puts a review into the queue; repeating it gives the same one. */
-  async create(row: ReviewRow, options: CallOptions): Promise<string> {
-    const { reviewKey, reviewId, taskId } = row;
-    if (reviewId !== "") return reviewId;
+  /** Asks for a review; repeating it gives the same one. A result that is held no more needs none. */
+  async create(reviewId: string, options: CallOptions): Promise<void> {
     const { engine, reviews, escalation } = this.#options;
-    const held = await engine.store.read(async (tx) => {
-      const record = await engine.find(tx, taskId);
-      const result = await engine.heldResult(tx, taskId);
-      return record === undefined ? undefined : { record, content: result?.output?.full };
+    const request = await engine.store.read(async (tx) => {
+      const review = await readReview(tx, reviewId);
+      const record = review && (await engine.find(tx, review.taskId));
+      if (review === undefined || record === undefined) return undefined;
+      const result = await engine.heldResult(tx, review.taskId);
+      return requestOf(review, record, result?.output?.full, escalation);
     });
-    if (held === undefined) return "";
-    const { record, content } = held;
-    const reviewers = [record.overseerPrincipal || LOCAL_PRINCIPAL];
-    const author = reviewers.includes(record.agentPrincipal) ? "" : record.agentPrincipal;
-    // Until the queue has told its own times, half of the time there is lies between these two.
-    const timeoutMs = 2 * (row.deadlineMs - row.escalateMs);
-    const { review } = await reviews.createReview(
-      {
-        requestId: reviewKey,
-        kind: ReviewKind.OVERSIGHT,
-        subject: taskId,
-        title: `the result of ${record.task.agentId}`,
-        contentReference: { uri: referenceOf(reviewKey), mediaType: "application/json" },
-        author,
-        reviewers,
-        escalationReviewers: escalation.filter((one) => one !== author && !reviewers.includes(one)),
-        timeoutSeconds: BigInt(Math.max(1, Math.ceil(timeoutMs / 1000))),
-        ...(content !== undefined && isSmall(content) ? { content } : {}),
-      },
-      options,
-    );
-    if (review === undefined) throw new Error("the queue answered without its review");
-    await engine.store.write(async (tx) => {
-      await noteCreated(tx, reviewKey, timesOf(review));
-      const row = await readReview(tx, reviewKey);
-      // Its task ended while the queue was told.
-      if (row !== undefined && !row.isOpen && !CLOSED.has(review.state)) await closeReview(tx, row, true);
-    });
-    this.#onTime();
-    if (CLOSED.has(review.state)) await this.#apply(review);
-    return review.id;
+    if (request !== undefined) await reviews.createReview(request, options);
   }
 
-  /** Applies what the queue decided, if it was not applied. */
-  async applyDecided(review: Review, within?: (tx: WriteTx) => Promise<void>): Promise<void> {
-    // Decided by a call that is answered here: it applies it, and tells of it.
-    await this.settled(review.subject);
-    await this.#apply(review, within);
-  }
-
-  async #apply(review: Review, within?: (tx: WriteTx) => Promise<void>): Promise<void> {
-    const verdict = VERDICTS[review.state];
+  /** Fails the task whose review the verifier will never have. */
+  async giveUp(reviewId: string, why: string): Promise<void> {
     const { engine } = this.#options;
     await engine.store.write(async (tx) => {
-      await within?.(tx);
-      const row = await openReview(tx, review.subject);
-      // An earlier result of the same task is another review's.
-      if (row === undefined || review.contentReference?.uri !== referenceOf(row.reviewKey)) return;
-      for (const inquiry of review.inquiries) await this.#tellInquiry(tx, row, inquiry);
-      if (verdict === undefined) return;
-      const decision = { verdict, comment: review.reason };
-      await engine.decide(tx, row.taskId, decision, false);
+      const review = await readReview(tx, reviewId);
+      if (review !== undefined) await engine.decide(tx, review.taskId, undecided(why), false);
     });
   }
 
   /**
-   * Does what time asks for: tells of reviews that escalate, and fails tasks on whose results nobody decided. The queue has
-   * the last word on whether somebody did.
+   * Applies a change of a review: new questions, its escalation, its end.
+   *
+   * @param within what is written in the same transaction
    */
-  async applyTime(options: CallOptions): Promise<void> {
-    const { engine, reviews, clock } = this.#options;
+  async apply(changed: Review, within: (tx: WriteTx) => Promise<void>): Promise<void> {
+    // A call that is answered here applies the decision itself, and tells of it.
+    await this.#settled(changed.subject);
+    const { engine } = this.#options;
     await engine.store.write(async (tx) => {
-      for (const { reviewKey, taskId } of await escalatingReviews(tx, clock.now(), BATCH)) {
-        const record = await engine.find(tx, taskId);
-        await noteEscalated(tx, reviewKey);
-        if (record === undefined) continue;
+      await within(tx);
+      const review = await readReview(tx, changed.id);
+      if (review === undefined) return;
+      const record = await engine.find(tx, review.taskId);
+      if (record === undefined) return;
+      for (const { number, text } of changed.inquiries) {
+        if (!(await noteInquiry(tx, review.reviewId, number))) continue;
+        for (const listener of this.#listeners) await listener.inquired(tx, record, text);
+      }
+      if (changed.escalated && changed.state === ReviewState.PENDING && review.escalated === 0) {
+        await noteEscalated(tx, review.reviewId);
         for (const listener of this.#listeners) await listener.escalating(tx, record);
       }
+      const decision = decisionOf(changed);
+      if (decision !== undefined) await engine.decide(tx, review.taskId, decision, false);
     });
-    const overdue = await engine.store.read((tx) => overdueReviews(tx, clock.now(), BATCH));
-    for (const row of overdue) {
-      const id = await this.create(row, options);
-      const { review } = await reviews.getReview({ id }, options);
-      if (review === undefined || review.state === ReviewState.PENDING) continue;
-      if (CLOSED.has(review.state)) {
-        await this.applyDecided(review);
-        continue;
-      }
-      await engine.store.write((tx) => engine.decide(tx, row.taskId, TIMED_OUT, false));
-    }
   }
 
-  /** Whoever follows the queue waits until this is done, and one about a task waits for the one before. */
-  async #alone<T>(taskId: string, work: () => Promise<T>): Promise<T> {
-    const making = this.settled(taskId).then(work);
-    this.#making.set(taskId, making);
+  /** Runs calls about one task one after the other. {@link apply} waits for them. */
+  async alone<T>(taskId: string, work: () => Promise<T>): Promise<T> {
+    const calling = this.#settled(taskId).then(work);
+    this.#calling.set(taskId, calling);
     try {
-      return await making;
+      return await calling;
     } finally {
-      if (this.#making.get(taskId) === making) this.#making.delete(taskId);
+      if (this.#calling.get(taskId) === calling) this.#calling.delete(taskId);
     }
   }
 
-  /** How long there is for a decision: no longer than the task. */
-  #timeMs({ task }: TaskRecord, nowMs: number): number {
-    const { timeoutMs } = this.#options;
-    if (task.expireTime === undefined) return timeoutMs;
-    return Math.max(1000, Math.min(timeoutMs, fromTimestamp(task.expireTime) - nowMs));
+  async #settled(taskId: string): Promise<void> {
+    await this.#calling.get(taskId)?.catch(() => {});
   }
 
-  /** Tells of a question that came by the queue. */
-  async #tellInquiry(tx: WriteTx, row: ReviewRow, { number, text }: ReviewInquiry): Promise<void> {
-    if (!(await insertInquiry(tx, row, number))) return;
-    const record = await this.#options.engine.find(tx, row.taskId);
-    if (record === undefined) return;
-    for (const listener of this.#listeners) await listener.inquired(tx, record, text);
+  async #owe(
+    tx: WriteTx,
+    call: Pick<ReviewCall, "method" | "reviewId" | "taskId"> & Partial<ReviewCall>,
+  ): Promise<void> {
+    await insertCall(tx, call);
+    tx.afterCommit(() => this.#onOwed());
+  }
+
+  /** Calls the verifier about the review of a held result, which it may not have yet. */
+  async #ask<T>(taskId: string, options: CallOptions, call: (reviewId: string) => Promise<T>): Promise<T> {
+    const review = await this.#options.engine.store.read((tx) => reviewOfTask(tx, taskId));
+    if (review === undefined) throw await this.#notHeld(taskId);
+    try {
+      return await call(review.reviewId);
+    } catch (thrown) {
+      if (reasonOf(thrown) !== ErrorReason.REVIEW_NOT_FOUND) throw thrown;
+      await this.create(review.reviewId, options);
+      return call(review.reviewId);
+    }
+  }
+
+  /** How long the verifier waits: no longer than the task. */
+  #timeoutMs({ task }: TaskRecord): number {
+    const { timeoutMs, clock } = this.#options;
+    if (task.expireTime === undefined) return timeoutMs;
+    const restMs = fromTimestamp(task.expireTime) - clock.now();
+    return Math.max(MIN_TIMEOUT_MS, Math.min(timeoutMs, restMs));
   }
 
   async #notHeld(taskId: string): Promise<DeputeError> {
@@ -332,41 +262,5 @@ export class Oversight implements ResultReviews {
     return new DeputeError(ErrorReason.TASK_STATE_CONFLICT, `the task is ${name}, and holds no result`, {
       metadata: { task: taskId, from: name, to: name },
     });
-  }
-}
-
-/** Words as the queue takes them: some, and not too many. */
-function shortened(text: string): string {
-  const words = text.trim() === "" ? "(nothing was said)" : text;
-  return Array.from(words).slice(0, MAX_WORDS).join("");
-}
-
-/** Names the result that a review is about. */
-function referenceOf(reviewKey: string): string {
-  return `depute:tasks/${reviewKey}`;
-}
-
-function timesOf({ id, createTime, escalationTime, deadlineTime }: Review) {
-  const createMs = createTime === undefined ? 0 : fromTimestamp(createTime);
-  const deadlineMs = deadlineTime === undefined ? createMs : fromTimestamp(deadlineTime);
-  const escalateMs =
-    escalationTime === undefined ? (createMs + deadlineMs) / 2 : fromTimestamp(escalationTime);
-  return { reviewId: id, escalateMs: Math.floor(escalateMs), deadlineMs };
-}
-
-/** Whether a task left its review by a decision, or because there was none in time. */
-function isDecided({ task: { status, failure } }: TaskRecord): boolean {
-  if (status === TaskStatus.FAILED) {
-    return failure?.reason === REVIEW_REJECTED || failure?.reason === REVIEW_TIMED_OUT;
-  }
-  return status === TaskStatus.COMPLETED || status === TaskStatus.PENDING;
-}
-
-function isSmall(content: Value): boolean {
-  try {
-    checkValue(content, "content", MAX_CONTENT_BYTES);
-    return true;
-  } catch {
-    return false;
   }
 }

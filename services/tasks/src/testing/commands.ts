@@ -2,8 +2,8 @@ import { create, fromJson, toJson } from "@bufbuild/protobuf";
 import { durationFromMs, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { type Task, TaskSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
-import { ReviewDecision } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { WorkerDirective } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { reasonName, toTimestamp } from "@depute/core";
 import { reasonOf } from "@depute/service";
 import fc from "fast-check";
@@ -21,6 +21,7 @@ import {
   ModelTask,
   type WorkerCall,
 } from "./model.ts";
+import { decide } from "./reviews.ts";
 import { draftOf, limits } from "./tasks.ts";
 
 /** What should be: tasks in the order of their creation, and every lease that was ever given out. */
@@ -195,9 +196,9 @@ async function callDelegator(model: Model, bench: Bench, call: DelegatorCall, ba
     "less time": () => move(-MODEL_MOVE),
     interrupt: () => tasks.suspendTask({ taskId }),
     resume: () => tasks.resumeTask({ taskId, requestId }),
-    approve: () => tasks.decideReview({ taskId, requestId, decision: ReviewDecision.APPROVED }),
-    "send back": () => tasks.decideReview({ taskId, requestId, decision: ReviewDecision.CHANGES_REQUESTED }),
-    "turn down": () => tasks.decideReview({ taskId, requestId, decision: ReviewDecision.REJECTED }),
+    approve: () => decide(bench, taskId, ReviewVerdict.APPROVED),
+    "send back": () => decide(bench, taskId, ReviewVerdict.CHANGES_REQUESTED),
+    "turn down": () => decide(bench, taskId, ReviewVerdict.REJECTED),
     answer: () => tasks.provideInput({ taskId, requestId, input: OUTPUT }),
   };
   expect(await outcomeOf(calls[call]()), call).toBe(task.delegate(call, bench.clock.now()));

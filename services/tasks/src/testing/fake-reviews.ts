@@ -20,6 +20,8 @@ const STATES: Partial<Record<ReviewVerdict, ReviewState>> = {
 /** The verifier's queue of reviews, as far as tasks calls it. */
 export class FakeReviews {
   readonly all = new Map<string, Review>();
+  /** CreateReview is refused with this error. */
+  refuses: DeputeError | undefined;
   readonly #byRequest = new Map<string, Review>();
   readonly #changes: Review[] = [];
   readonly #nowMs: () => number;
@@ -43,22 +45,27 @@ export class FakeReviews {
     return inquiry;
   }
 
+  /** Lets others join those who decide. */
+  escalate(id: string): void {
+    this.#change({ ...this.#pending(id), escalated: true });
+  }
+
   /** Lets the time of a review be over. */
   timeOut(id: string): void {
-    const review = this.#pending(id);
-    this.all.set(id, { ...review, state: ReviewState.TIMED_OUT });
+    this.#change({ ...this.#pending(id), escalated: true, state: ReviewState.TIMED_OUT });
   }
 
   routes(router: ConnectRouter, present: () => void): void {
     router.rpc(ReviewService.method.createReview, (request) => {
       present();
+      if (this.refuses !== undefined) throw this.refuses;
       const known = this.#byRequest.get(request.requestId);
       if (known !== undefined) return { review: this.all.get(known.id) ?? known };
       const { kind, subject, title, author, reviewers, escalationReviewers, content, contentReference } =
         request;
       const nowMs = this.#nowMs();
       const review = create(ReviewSchema, {
-        id: newId(),
+        id: request.id || newId(),
         kind,
         state: ReviewState.PENDING,
         subject,
@@ -73,11 +80,6 @@ export class FakeReviews {
       });
       this.#byRequest.set(request.requestId, review);
       return { review: this.#change(review) };
-    });
-    router.rpc(ReviewService.method.getReview, ({ id }) => {
-      present();
-      const review = this.all.get(id);
-      return review === undefined ? {} : { review };
     });
     router.rpc(ReviewService.method.decideReview, ({ id, verdict, reason, reviewer }) => {
       present();
@@ -123,8 +125,11 @@ export class FakeReviews {
   #pending(id: string): Review {
     const review = this.all.get(id);
     if (review?.state === ReviewState.PENDING) return review;
+    if (review === undefined) {
+      throw new DeputeError(ErrorReason.REVIEW_NOT_FOUND, "no such review", { metadata: { review: id } });
+    }
     throw new DeputeError(ErrorReason.REVIEW_CLOSED, "the review is over", {
-      metadata: { review: id, state: String(review?.state ?? "") },
+      metadata: { review: id, state: String(review.state) },
     });
   }
 

@@ -187,7 +187,6 @@ export class ModelTask {
       case "approve":
       case "send back":
       case "turn down":
-        if (!this.#isReviewed) return "CALLER_NOT_ALLOWED";
         if (status !== IN_REVIEW) return "TASK_STATE_CONFLICT";
         if (call === "approve") this.#become(COMPLETED);
         if (call === "turn down") this.#become(FAILED);

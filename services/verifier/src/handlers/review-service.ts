@@ -34,6 +34,7 @@ import {
   type ContentReference,
   DEFAULT_REVIEW_TIMEOUT_MS,
   type Inquiry,
+  isEscalated,
   mayRead,
   type Review,
   type ReviewKind,
@@ -90,6 +91,7 @@ export function reviewService(verifier: Verifier): ServiceImpl<typeof ReviewServ
       if (kind === undefined) throw invalid("kind", "is needed");
       const content = request.content === undefined ? undefined : readValue(request.content, "content").text;
       const review = await reviews.create({
+        id: request.id || undefined,
         requestId: request.requestId,
         kind,
         creator: identity.principal,
@@ -266,6 +268,7 @@ function toMessage(review: Review, now: number) {
     createTime: toTimestamp(review.createTime),
     decidedBy: review.decidedBy ?? "",
     reason: review.reason ?? "",
+    escalated: isEscalated(review, now),
     ...(contentReference !== undefined && { contentReference }),
     ...(escalationReviewers.length > 0 && { escalationTime: toTimestamp(review.escalationTime) }),
     ...(decideTime !== undefined && { decideTime: toTimestamp(decideTime) }),

@@ -6,6 +6,7 @@ import {
   inquire,
   MAX_INQUIRIES,
   mayRead,
+  nextChange,
   type Review,
   stateOf,
   validateReview,
@@ -32,6 +33,17 @@ test("a review times out at its deadline, unless it was decided", () => {
   const decided = decide(review, approve("first"), 99);
   expect(stateOf(decided, 1000)).toBe("approved");
   expect(() => decide(review, approve("first"), 100)).toThrow("timed_out");
+});
+
+test.each([
+  ["before anything is recorded", review, undefined, 50],
+  ["once the time before the escalation is", review, 49, 50],
+  ["at the escalation", review, 50, 100],
+  ["past the deadline", review, 100, undefined],
+  ["when both times are one", { ...review, escalationTime: 100 }, 100, undefined],
+  ["after a decision", { ...review, decision: "approved" as const }, 0, undefined],
+])("time changes a review next: %s", (_, given, now, next) => {
+  expect(nextChange(given, now)).toBe(next);
 });
 
 test("others join at the escalation", () => {

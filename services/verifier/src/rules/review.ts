@@ -57,11 +57,25 @@ export function stateOf({ decision, deadline }: Review, now: number): ReviewStat
   return decision ?? (now >= deadline ? "timed_out" : "pending");
 }
 
+/** Whether the escalation of a review has come. */
+export function isEscalated({ escalationTime }: Review, now: number): boolean {
+  return now >= escalationTime;
+}
+
+/**
+ * When time changes a review next, epoch milliseconds: at its escalation, then at its deadline.
+ *
+ * @param now the time up to which changes are recorded; nothing while none is
+ * @returns nothing for a review that is decided or timed out
+ */
+export function nextChange(review: Review, now = Number.NEGATIVE_INFINITY): number | undefined {
+  if (review.decision !== undefined) return undefined;
+  return [review.escalationTime, review.deadline].find((time) => time > now);
+}
+
 /** Who may decide at a time. */
 export function entitled(review: Review, now: number): readonly string[] {
-  return now >= review.escalationTime
-    ? [...review.reviewers, ...review.escalationReviewers]
-    : review.reviewers;
+  return isEscalated(review, now) ? [...review.reviewers, ...review.escalationReviewers] : review.reviewers;
 }
 
 /** Whether a principal may know of a review. */

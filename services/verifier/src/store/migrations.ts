@@ -120,9 +120,11 @@ export const migrations: readonly Migration[] = [
         decided_by TEXT,
         reason TEXT,
         decide_ms BIGINT,
+        due_ms BIGINT,                   -- when time changes it next; null when it is over
         UNIQUE (creator, request_id)
       );
       CREATE INDEX reviews_by_time ON reviews (create_ms, id);
+      CREATE INDEX reviews_due ON reviews (due_ms, id) WHERE due_ms IS NOT NULL;
 
       CREATE TABLE review_readers (
         principal TEXT NOT NULL,

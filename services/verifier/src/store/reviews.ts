@@ -10,10 +10,17 @@ import {
   text,
   type WriteTx,
 } from "@depute/store";
-import type { ContentReference, Review, ReviewKind, Verdict } from "../rules/review.ts";
+import {
+  type ContentReference,
+  nextChange,
+  type Review,
+  type ReviewKind,
+  type Verdict,
+} from "../rules/review.ts";
 import { positionParams } from "./documents.ts";
 
 const CONTENT_ROW = row({ content: nullable(text) });
+const EARLIEST_ROW = row({ at: nullable(integer) });
 
 /** A review with what only the store needs. */
 export interface StoredReview extends Review {
@@ -81,8 +88,8 @@ export async function insertReview(
 ): Promise<void> {
   await tx.run(
     `INSERT INTO reviews (id, kind, creator, request_id, digest, subject, title, content, content_reference, author,
-       reviewers, escalation_reviewers, escalation_ms, deadline_ms, create_ms)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       reviewers, escalation_reviewers, escalation_ms, deadline_ms, create_ms, due_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       review.id,
       review.kind,
@@ -99,6 +106,7 @@ export async function insertReview(
       review.escalationTime,
       review.deadline,
       review.createTime,
+      nextChange(review) ?? null,
     ],
   );
   for (const principal of new Set([review.creator, ...review.reviewers, ...review.escalationReviewers])) {
@@ -112,14 +120,39 @@ export async function insertReview(
 }
 
 export async function updateReview(tx: WriteTx, review: Review): Promise<void> {
-  await tx.run("UPDATE reviews SET decision = ?, decided_by = ?, reason = ?, decide_ms = ? WHERE id = ?", [
-    review.decision ?? null,
-    review.decidedBy ?? null,
-    review.reason ?? null,
-    review.decideTime ?? null,
-    review.id,
-  ]);
+  await tx.run(
+    "UPDATE reviews SET decision = ?, decided_by = ?, reason = ?, decide_ms = ?, due_ms = NULL WHERE id = ?",
+    [
+      review.decision ?? null,
+      review.decidedBy ?? null,
+      review.reason ?? null,
+      review.decideTime ?? null,
+      review.id,
+    ],
+  );
   await appendChange(tx, review.id);
+}
+
+/** Up to so many reviews that time has changed, the longest due first. */
+export async function dueReviews(tx: ReadTx, now: number, limit: number): Promise<StoredReview[]> {
+  const rows = await tx.all(
+    ROW,
+    `SELECT ${COLUMNS} FROM reviews WHERE due_ms IS NOT NULL AND due_ms <= ? ORDER BY due_ms, id LIMIT ?`,
+    [now, limit],
+  );
+  return rows.map(fromRow);
+}
+
+/** Records that time has changed a review. */
+export async function noteTimeChange(tx: WriteTx, review: Review, now: number): Promise<void> {
+  await tx.run("UPDATE reviews SET due_ms = ? WHERE id = ?", [nextChange(review, now) ?? null, review.id]);
+  await appendChange(tx, review.id);
+}
+
+/** When time changes a review next, epoch milliseconds. */
+export async function earliestDue(tx: ReadTx): Promise<number | undefined> {
+  const row = await tx.get(EARLIEST_ROW, "SELECT MIN(due_ms) AS at FROM reviews WHERE due_ms IS NOT NULL");
+  return row?.at ?? undefined;
 }
 
 /** Reviews that a principal created or may come to decide, oldest first; everybody's without one. */

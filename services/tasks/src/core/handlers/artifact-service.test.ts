@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
 import { fromJson } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
-import { ReviewDecision } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { as, type Bench, begin, openBench } from "../../testing/bench.ts";
 import { ALICE, BOB } from "../../testing/fakes.ts";
 import { collect, refusal } from "../../testing/platform.ts";
+import { decide } from "../../testing/reviews.ts";
 
 const CHIEF = `${"D".repeat(42)}M`;
 const [HER, ME, BOSS, STRANGER] = [as(ALICE), as(BOB), as(CHIEF), as(`${"C".repeat(42)}I`)];
@@ -109,8 +110,7 @@ describe("an artifact", () => {
     expect(await refusal(read(id))).toMatchObject({ reason: "ARTIFACT_NOT_FOUND" });
     expect((await bench.artifacts.listArtifacts({ taskId }, HER)).artifacts).toEqual([]);
     expect(await read(id, BOSS)).toContain("table");
-    const decision = ReviewDecision.APPROVED;
-    await bench.tasks.decideReview({ taskId, requestId: "yes", decision }, BOSS);
+    await decide(bench, taskId, ReviewVerdict.APPROVED);
     expect(await read(id)).toContain("table");
   });
 });

@@ -2,12 +2,14 @@ import { fromJson, type JsonValue, type MessageInitShape } from "@bufbuild/proto
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { DelegationStatus } from "@depute/contracts/delegateos/v0/delegation_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
-import { ReviewDecision, type TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import type { TaskDraftSchema } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import type { EndAttestedTaskRequestSchema } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { ReviewVerdict } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { as, type Bench, begin, openBench, take } from "../../testing/bench.ts";
 import { ALICE, BOB, CONTRACT } from "../../testing/fakes.ts";
 import { refusal } from "../../testing/platform.ts";
+import { decide } from "../../testing/reviews.ts";
 
 const CHIEF = `${"D".repeat(42)}M`;
 const [HER, ME, BOSS] = [as(ALICE), as(BOB), as(CHIEF)];
@@ -171,15 +173,13 @@ describe("a result of an agent with an overseer", () => {
   beforeEach(() => {
     bench.fakes.agents.set("bob", { principal: BOB, active: true, overseer: "chief" });
   });
-  const decide = (taskId: string, decision: ReviewDecision) =>
-    bench.tasks.decideReview({ taskId, requestId: `d${++count}`, decision, comment: "because" }, BOSS);
 
   test("is held, and is the delegation's end when it is approved", async () => {
     const taskId = await create();
     expect(await end()).toMatchObject({ status: TaskStatus.IN_REVIEW });
     expect(await end()).toMatchObject({ status: TaskStatus.IN_REVIEW });
     expect((await get(taskId))?.output).toBeUndefined();
-    await decide(taskId, ReviewDecision.APPROVED);
+    await decide(bench, taskId, ReviewVerdict.APPROVED);
     expect(await get(taskId)).toMatchObject({ status: TaskStatus.COMPLETED, attestationId: ATTESTATION });
     const told = [
       { revocationId: "block-1", status: DelegationStatus.COMPLETED, attestationId: ATTESTATION },
@@ -199,7 +199,7 @@ describe("a result of an agent with an overseer", () => {
         metadata: { from: "in_review" },
       });
     }
-    await decide(taskId, ReviewDecision.CHANGES_REQUESTED);
+    await decide(bench, taskId, ReviewVerdict.CHANGES_REQUESTED);
     // No worker had it, so no attempt was counted, and none is taken back.
     expect(await get(taskId)).toMatchObject({ status: TaskStatus.PENDING, attempt: 0 });
     expect(await end({ attestationId: OTHER })).toMatchObject({ status: TaskStatus.IN_REVIEW });

@@ -22,7 +22,6 @@ import { createTasks } from "./create-batch.ts";
 import { lineageOf, treePage } from "./lineage.ts";
 import { listPage } from "./list.ts";
 import { moveDeadline } from "./move-deadline.ts";
-import { decideReview, listReviews } from "./review.ts";
 
 /** What delegators call. */
 export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService> {
@@ -101,12 +100,6 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
 
     async getLineage({ taskId }, context) {
       return { tasks: await lineageOf(tasks, taskId, context) };
-    },
-
-    listReviews: (request, context) => listReviews(tasks, request, context),
-
-    async decideReview(request, context) {
-      return { task: await readWhole(tasks, await decideReview(tasks, request, context)) };
     },
 
     async cancelTask(request, context) {

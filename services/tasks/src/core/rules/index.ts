@@ -4,7 +4,6 @@ export { DELEGATE_RIGHT } from "./delegate-right.ts";
 export { requireLease } from "./lease.ts";
 export { limitsMs } from "./limits.ts";
 export type { TaskRecord } from "./record.ts";
-export { outcomeOf, REVIEW_REJECTED, REVIEW_TIMED_OUT } from "./review.ts";
 export { isTerminal, stateConflict, statusName } from "./state-machine.ts";
 export { checkValue, MAX_VALUE_BYTES, MAX_VALUE_DEPTH } from "./values.ts";
 export { isVisible, taskNotFound, type Viewer } from "./visibility.ts";

@@ -143,7 +143,7 @@ function nextStep(from: TaskStatus): string {
     case INPUT_REQUIRED:
       return "its delegator answers first, by ProvideInput";
     case IN_REVIEW:
-      return "its overseer decides first, by DecideReview";
+      return "its overseer decides first, by DecideReview of the verifier";
     default:
       return "it has ended, and a new task does it again";
   }

@@ -1,6 +1,6 @@
 import type { Migration } from "@depute/store";
 
-// Status 1 is TASK_STATUS_PENDING, 6 TASK_STATUS_IN_REVIEW: the text of a migration never changes with a name.
+// Status 1 is TASK_STATUS_PENDING: the text of a migration never changes with a name.
 // Partial indexes keep the queue, the deadlines and the holders as small as what is open, however many tasks have ended.
 const TASKS = `
 CREATE TABLE tasks (
@@ -49,7 +49,6 @@ CREATE INDEX tasks_by_root ON tasks (root_id, create_ms, task_id) WHERE parent_i
 CREATE INDEX tasks_open_by_parent ON tasks (parent_id) WHERE parent_id <> '' AND next_deadline_ms IS NOT NULL;
 CREATE INDEX tasks_open_by_root ON tasks (root_id, next_deadline_ms)
   WHERE parent_id <> '' AND next_deadline_ms IS NOT NULL;
-CREATE INDEX tasks_in_review ON tasks (overseer_id, create_ms, task_id) WHERE status = 6;
 CREATE INDEX tasks_to_purge ON tasks (end_ms, task_id) WHERE end_ms IS NOT NULL AND purged = 0;
 CREATE INDEX tasks_to_forget ON tasks (end_ms, task_id) WHERE end_ms IS NOT NULL AND purged = 1;
 CREATE INDEX tasks_by_output_schema ON tasks (output_schema) WHERE output_schema <> '' AND purged = 0;

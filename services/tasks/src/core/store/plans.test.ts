@@ -22,14 +22,7 @@ import {
   listTasks,
   readTask,
 } from "./task-rows.ts";
-import {
-  countChildren,
-  countOpenInTree,
-  listBelow,
-  listChildren,
-  listInReview,
-  openChildren,
-} from "./tree-rows.ts";
+import { countChildren, countOpenInTree, listBelow, listChildren, openChildren } from "./tree-rows.ts";
 
 const list = {
   delegator: "d",
@@ -74,7 +67,6 @@ test.each<[string, (tx: ReadTx) => Promise<unknown>, string]>([
     "tasks_by_delegator",
   ],
   ["the rest of a task's parts", (tx) => listChildren(tx, "t", place, 9), "tasks_by_parent"],
-  ["the rest of the reviews", (tx) => listInReview(tx, "a", place, 9), "tasks_in_review"],
   ["what a worker has not begun", (tx) => acceptedBy(tx, "h", true, 1), "tasks_by_holder"],
   ["whose work waits", (tx) => agentsWithWork(tx, "a", 1, 9), "tasks_queue "],
   ["leases that end soon", (tx) => leasesDueOf(tx, "h", 1, 9), "tasks_by_holder"],

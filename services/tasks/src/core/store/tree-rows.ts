@@ -73,18 +73,3 @@ export async function listBelow(
     [rootTaskId, ...(after === undefined ? [] : [after.createMs, after.taskId]), limit],
   );
 }
-
-/** Up to `limit` tasks after a position whose results wait for an overseer, oldest first. */
-export async function listInReview(
-  tx: ReadTx,
-  overseerId: string,
-  after: ListPosition | undefined,
-  limit: number,
-): Promise<{ record: TaskRecord; position: ListPosition }[]> {
-  return readRecords(
-    tx,
-    `overseer_id = ? AND status = 6 ${after === undefined ? "" : "AND (create_ms, task_id) > (?, ?)"}
-     ORDER BY create_ms, task_id LIMIT ?`,
-    [overseerId, ...(after === undefined ? [] : [after.createMs, after.taskId]), limit],
-  );
-}

@@ -146,13 +146,13 @@ test("what a worker gives as a tool's result is none, for nobody checked it", as
 describe("a review", () => {
   test("that waits half of its time escalates: the orchestrator is told, and may decide", async () => {
     await underReview();
-    await reviewOf();
+    const { id } = await reviewOf();
     const decision = {
       case: "oversightDecision",
       value: { taskId: "T1.1", senderId: "orchestrator", recipientId: "pm", decision: 1 },
     } as CapMessage["kind"];
     expect(await refusal(open.send(decision))).toMatchObject({ metadata: { rule: "overseer" } });
-    await passes(6.5, () => open.inbox("pm"));
+    open.bench.fakes.reviews.escalate(id);
     await soon(async () =>
       expect((await heard("orchestrator")).at(-1)).toMatch(
         /^errorResponse 408 depute -> orchestrator T1.1: qa has not/,
@@ -187,7 +187,6 @@ describe("a review", () => {
   test("on which nobody decides fails the task, and who waits is told", async () => {
     await underReview();
     open.bench.fakes.reviews.timeOut((await reviewOf()).id);
-    await passes(12.5, () => open.inbox("pm"));
     await soon(async () => expect(await statusOf("T1.1")).toBe(TaskStatus.FAILED));
     const told = (await heard("pm")).filter((one) => one.startsWith("errorResponse 408 depute -> pm T1.1"));
     expect(told).toHaveLength(1);

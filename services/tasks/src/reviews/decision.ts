@@ -1,0 +1,27 @@
+import {
+  type Review,
+  ReviewState,
+  ReviewVerdict,
+} from "@depute/contracts/depute/verifier/v1/review_service_pb";
+import type { Decision } from "../core/index.ts";
+
+const VERDICTS: Partial<Record<ReviewState, ReviewVerdict>> = {
+  [ReviewState.APPROVED]: ReviewVerdict.APPROVED,
+  [ReviewState.CHANGES_REQUESTED]: ReviewVerdict.CHANGES_REQUESTED,
+  [ReviewState.REJECTED]: ReviewVerdict.REJECTED,
+};
+
+/** How a review ended; nothing while it waits. */
+export function decisionOf({ state, reason }: Pick<Review, "state" | "reason">): Decision | undefined {
+  if (state === ReviewState.PENDING) return undefined;
+  const verdict = VERDICTS[state];
+  if (verdict !== undefined) return { verdict, comment: reason };
+  return undecided(
+    state === ReviewState.TIMED_OUT ? "the review's time is over" : "the review was withdrawn",
+  );
+}
+
+/** The end of a review without a decision. */
+export function undecided(comment: string): Decision {
+  return { verdict: ReviewVerdict.UNSPECIFIED, comment };
+}
