@@ -6,6 +6,7 @@ export { regexMatch } from "./contract-patterns.ts";
 export * from "./contract-rules.ts";
 export * from "./detail.ts";
 export * from "./errors.ts";
+export * from "./event-loop.ts";
 export * from "./hex.ts";
 export { type IdRule, idRule, RELAXED_ID, setIdRule } from "./id-rule.ts";
 export * from "./ids.ts";

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { setImmediate } from "node:timers/promises";
-import { type Clock, DeputeError, ErrorReason, reasonName } from "@depute/core";
+import { type Clock, DeputeError, ErrorReason, nextTurn, reasonName } from "@depute/core";
 import type { Authoriser } from "./authoriser.ts";
 import { tokenKey } from "./digest.ts";
 import {
@@ -171,7 +170,7 @@ export class McpProxy {
     }
     // The answer does not wait for the books: a charge that is lost is made in full when the reservation is over.
     if (held !== undefined) {
-      this.#background(setImmediate().then(() => this.#settle(held, { kind: "answered", result })));
+      this.#background(nextTurn().then(() => this.#settle(held, { kind: "answered", result })));
     }
     await this.#assertAnswered(result, presentation);
     return kept(result);

@@ -1,3 +1,4 @@
+import { monotonicMs } from "@depute/core";
 import {
   context,
   propagation,
@@ -29,11 +30,11 @@ export function observeRoutes(
   return routes.map((route) => ({
     ...route,
     handle(request, response, parameters) {
-      const begin = performance.now();
+      const begin = monotonicMs();
       const method = request.method ?? "";
       response.once("close", () => {
         requests.inc({ route: route.path, method, status: String(response.statusCode) });
-        duration.observe({ route: route.path }, (performance.now() - begin) / 1000);
+        duration.observe({ route: route.path }, (monotonicMs() - begin) / 1000);
       });
       const answer = () => route.handle(request, response, parameters);
       return options.tracing ? traced(`${method} ${route.path}`, request, response, answer) : answer();

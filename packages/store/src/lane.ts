@@ -1,4 +1,4 @@
-import { DeputeError, ErrorReason } from "@depute/core";
+import { DeputeError, ErrorReason, nextTurn } from "@depute/core";
 
 export interface LaneOptions<Job> {
   /** Named in the refusal when the lane is full. */
@@ -50,8 +50,4 @@ export class Lane<Job> {
     }
     this.#pumping = undefined;
   }
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import {
   type VerifyTokenRequest,
@@ -6,7 +5,7 @@ import {
   VerifyTokenResponseSchema,
 } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import type { HolderProof } from "@depute/contracts/depute/tokens/v1/verification_pb";
-import type { Clock } from "@depute/core";
+import { type Clock, nextTurn } from "@depute/core";
 import {
   type AcceptedProof,
   type CryptoEngine,

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { monotonicMs, nextTurn } from "@depute/core";
 
 /** How long other work may wait for this, in milliseconds; what comes between two looks at the clock is added to it. */
 const TURN_MS = 2;
@@ -8,10 +8,10 @@ export type Breath = () => Promise<void>;
 
 /** One for all that a request does, or each of its parts would take a turn without a look at the others. */
 export function createBreath(): Breath {
-  let until = performance.now() + TURN_MS;
+  let until = monotonicMs() + TURN_MS;
   return async () => {
-    if (performance.now() < until) return;
+    if (monotonicMs() < until) return;
     await nextTurn();
-    until = performance.now() + TURN_MS;
+    until = monotonicMs() + TURN_MS;
   };
 }

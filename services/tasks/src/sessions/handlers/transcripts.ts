@@ -22,7 +22,7 @@ import {
   type AppendSessionHeadResponse,
   LogService,
 } from "@depute/contracts/depute/verifier/v1/log_service_pb";
-import { DeputeError, ErrorReason, formatTime, fromTimestamp } from "@depute/core";
+import { DeputeError, ErrorReason, formatTime, fromTimestamp, nextTurn } from "@depute/core";
 import { type Keypair, keypairFromSeed } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
 import type { SessionHead } from "@depute/dct/transparency";
@@ -84,7 +84,7 @@ export class Transcripts {
     const hashes: string[] = [];
     for (const entry of transcript.messages) {
       hashes.push(entryHash(nativeEngine, entry));
-      if (hashes.length % BATCH === 0) await othersTurn();
+      if (hashes.length % BATCH === 0) await nextTurn();
     }
     const head = sessionHead(nativeEngine, transcript, hashes);
     const proof = await this.#logged(head, options);
@@ -119,7 +119,7 @@ export class Transcripts {
     for (let count = 1; ; count++) {
       const step = steps.next();
       if (step.done === true) return step.value;
-      if (count % BATCH === 0) await othersTurn();
+      if (count % BATCH === 0) await nextTurn();
     }
   }
 
@@ -168,8 +168,4 @@ function refuse(thrown: unknown): never {
     "the transparency log does not answer, and transcripts are sealed by it: try again later",
     { metadata: { service: "verifier" }, cause: thrown },
   );
-}
-
-function othersTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
