@@ -54,11 +54,11 @@ beforeAll(() => {
   );
 });
 
-test.each(ADAPTERS_MAY.entries().toArray())("%i: only adapters may: %s", (i) => {
+test.each([...ADAPTERS_MAY.entries()])("%i: only adapters may: %s", (i) => {
   expect(refused).toContain(`${ENGINE}/sample${i}.ts`);
   expect(refused).not.toContain(`${DRIVER}/sample${i}.ts`);
 });
 
-test.each(EVERY_FILE_MAY.entries().toArray())("%i: every file may: %s", (i) => {
+test.each([...EVERY_FILE_MAY.entries()])("%i: every file may: %s", (i) => {
   expect(refused).not.toContain(`${ENGINE}/sample${ADAPTERS_MAY.length + i}.ts`);
 });

@@ -1,4 +1,4 @@
-import type { SqlValue } from "./store.ts";
+import type { SqlValue } from "./sql-value.ts";
 
 /** What a column holds. */
 export interface Column<T> {
