@@ -7,7 +7,7 @@ import { a2aRoutes } from "../wires/a2a/index.ts";
 import { agentaRoutes } from "../wires/agenta/index.ts";
 import { aspRoutes } from "../wires/asp/index.ts";
 import { aspUpgrades } from "../wires/asp/live.ts";
-import { capRoutes } from "../wires/cap/index.ts";
+import { capWire } from "../wires/cap/routes.ts";
 import { delegateosRoutes } from "../wires/delegateos/index.ts";
 import { DelegateosMethods } from "../wires/delegateos/methods.ts";
 import { delegateosService } from "../wires/delegateos/rpc.ts";
@@ -18,6 +18,7 @@ import { NekteMethods } from "../wires/nekte/methods.ts";
 import { nekteHosts, readAgentPorts } from "../wires/nekte/reach.ts";
 import { NEKTE_MANNERS, nekteService } from "../wires/nekte/rpc.ts";
 import { createClients } from "./clients.ts";
+import { serveWire } from "./edge/serve-wire.ts";
 import { forwardService } from "./forward.ts";
 import type { WireDeps } from "./json-rpc-route.ts";
 import { FORWARDED } from "./services.ts";
@@ -70,7 +71,7 @@ export const gateway = defineService({
         }),
         ...delegateosRoutes(delegateos, clients, wire),
         ...aspRoutes(clients, wire),
-        ...capRoutes(clients, wire),
+        ...serveWire(capWire(clients), wire),
         ...logRoutes(createClient(LogService, deps.connect("verifier")), wire),
         ...a2aRoutes(clients, wire),
         ...agentaRoutes(clients, wire),

@@ -1,4 +1,4 @@
-import type { JsonObject } from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { CapMessageSchema } from "@depute/contracts/cap/v1/message_pb";
 import {
   type InboxMessage,
@@ -16,7 +16,20 @@ import {
   ReviewStateSchema,
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { CAP_CODES, formatTime, fromTimestamp } from "@depute/core";
-import { encode } from "@depute/wire";
+import { encode, parseJson, refusalOf } from "@depute/wire";
+import type { Body } from "../../src/edge/route.ts";
+import { BrokenJson, positionOf } from "./errors.ts";
+
+/** The document of a body; a text that is none is refused with the place of its fault. */
+export function documentOf(body: Body | undefined): JsonValue {
+  if (body === undefined) throw new Error("the route takes a body");
+  const { bytes } = body;
+  const parsed = parseJson(bytes, { maxBytes: bytes.length });
+  if (parsed.ok) return parsed.value;
+  const { error } = parsed;
+  if (error.position === undefined) throw refusalOf(error);
+  throw new BrokenJson(error, positionOf(bytes.toString("utf8"), error.position));
+}
 
 type Time = Parameters<typeof fromTimestamp>[0];
 

@@ -1,9 +1,10 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { CAP_CODES, capCodeOf, DeputeError, ErrorReason, reasonName } from "@depute/core";
 import { bodyStatusOf } from "@depute/service";
-import type { WireError } from "@depute/wire";
+import type { WireError as JsonFault } from "@depute/wire";
 import { refusalOf } from "@depute/wire";
-import { refusalIn, violationsOf } from "../../src/fault.ts";
+import type { WireError } from "../../src/edge/route.ts";
+import { refusalIn, violationsOf, WireFault } from "../../src/fault.ts";
 
 /** Who speaks where the platform does; no participant has the id. */
 const PLATFORM = "depute";
@@ -22,7 +23,7 @@ export interface TextPosition {
 export class BrokenJson extends DeputeError<typeof ErrorReason.MALFORMED_JSON> {
   readonly position: TextPosition;
 
-  constructor(error: WireError, position: TextPosition) {
+  constructor(error: JsonFault, position: TextPosition) {
     const { offset, line, column } = position;
     super(ErrorReason.MALFORMED_JSON, `the text is not JSON at line ${line}, column ${column}`, {
       metadata: { path: "", offset: String(offset), line: String(line), column: String(column) },
@@ -45,17 +46,27 @@ export interface About {
   readonly senderId?: string;
 }
 
-/** A refusal as HTTP answers it. */
-export interface CapError {
-  readonly status: number;
-  readonly body: JsonObject;
+/** A refusal, with what the request was about. */
+class Concerning extends WireFault {
+  readonly about: About;
+
+  constructor(thrown: unknown, about: About) {
+    super(refusalIn(thrown), {});
+    this.about = about;
+  }
+}
+
+/** The same failure, with what the request was about for its error. */
+export function concerning(thrown: unknown, about: About): Error {
+  return new Concerning(thrown, about);
 }
 
 /**
  * What the CAP wire answers for whatever was thrown: CAP's own error_response, its code in the status too, and beside it
  * the platform's reason. (CAP "Error Response")
  */
-export function toCapError(thrown: unknown, about: About, requestId: string): CapError {
+export function toCapError(thrown: unknown, requestId: string): WireError & { body: JsonObject } {
+  const about: About = thrown instanceof Concerning ? thrown.about : {};
   const refusal = refusalIn(thrown);
   const code = codeIn(refusal);
   const isOurs = refusal.reason === ErrorReason.INTERNAL;

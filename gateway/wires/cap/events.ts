@@ -24,6 +24,6 @@ export async function* toSse(
       yield { event: EVENTS[kind], id: String(message.sequence), data: inboxDocument(message) };
     }
   } catch (thrown) {
-    yield { event: "error", data: toCapError(thrown, {}, requestId).body };
+    yield { event: "error", data: toCapError(thrown, requestId).body };
   }
 }

@@ -1,4 +1,4 @@
-import { create, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import { create, type JsonValue } from "@bufbuild/protobuf";
 import { type AgentManifest, AgentManifestSchema } from "@depute/contracts/cap/v1/manifest_pb";
 import { CapMessageSchema } from "@depute/contracts/cap/v1/message_pb";
 import { type Agent, AgentSchema } from "@depute/contracts/depute/registry/v1/agent_pb";
@@ -11,31 +11,11 @@ import { DeputeError, ErrorReason, invalid, isObject } from "@depute/core";
 import { reasonOf } from "@depute/service";
 import { decodeValid, encode, refusalOf } from "@depute/wire";
 import type { Clients } from "../../src/clients.ts";
+import { type Answer, type Asked, json } from "../../src/edge/route.ts";
 import type { WireCall } from "../../src/wire-call.ts";
-import { inboxDocument, lineageDocument, reviewDocument, sentDocument } from "./documents.ts";
-import type { About } from "./errors.ts";
+import { documentOf, inboxDocument, lineageDocument, reviewDocument, sentDocument } from "./documents.ts";
+import { type About, concerning } from "./errors.ts";
 import type { ReadManifest } from "./validate.ts";
-
-/** A request as the methods of this wire see it. */
-export interface Asked {
-  readonly parameters: Readonly<Record<string, string>>;
-  readonly query: URLSearchParams;
-  readonly call: WireCall;
-  /** Makes the call idempotent (`idempotency-key`); empty for none. */
-  readonly key: string;
-  /** The document of the body. */
-  body(): Promise<JsonValue>;
-  /** Says what the request is about, as soon as that is known: an error names it. */
-  about(about: About): void;
-}
-
-/** What is answered, with its HTTP status. */
-export interface Answer {
-  readonly status: number;
-  readonly body: JsonValue;
-}
-
-const ok = (body: JsonObject, status = 200): Answer => ({ status, body });
 
 /** What each call of the CAP wire does. */
 export class CapMethods {
@@ -48,14 +28,18 @@ export class CapMethods {
   }
 
   /** Sends a message. (CAP "Base Message") */
-  async send({ body, call, key, about }: Asked): Promise<Answer> {
-    const document = await body();
-    about(aboutOf(document));
-    const decoded = decodeValid(CapMessageSchema, document);
-    if (!decoded.ok) throw refusalOf(...decoded.errors);
-    const request = { requestId: key, message: decoded.message };
-    const sent = await this.#clients.messages.sendMessage(request, call.asCaller);
-    return ok(sentDocument(aboutOf(document).taskId ?? "", sent), 201);
+  async send(asked: Asked): Promise<Answer> {
+    const document = documentOf(asked.body);
+    const about = aboutOf(document);
+    try {
+      const decoded = decodeValid(CapMessageSchema, document);
+      if (!decoded.ok) throw refusalOf(...decoded.errors);
+      const request = { requestId: keyOf(asked), message: decoded.message };
+      const sent = await this.#clients.messages.sendMessage(request, asked.call.asCaller);
+      return json(sentDocument(about.taskId ?? "", sent), 201);
+    } catch (thrown) {
+      throw concerning(thrown, about);
+    }
   }
 
   /** A page of an inbox. */
@@ -69,7 +53,7 @@ export class CapMethods {
       },
       call.asCaller,
     );
-    return ok({
+    return json({
       messages: page.messages.map(inboxDocument),
       last_sequence: Number(page.lastSequence),
       ...(page.nextAfterSequence === 0n ? {} : { next_after: Number(page.nextAfterSequence) }),
@@ -78,7 +62,7 @@ export class CapMethods {
 
   /** Notes that messages were read: `{"up_to": 7}` or `{"sequences": [3, 5]}`. */
   async acknowledge({ parameters: { id: agentId = "" }, body, call }: Asked): Promise<Answer> {
-    const document = await body();
+    const document = documentOf(body);
     if (!isObject(document)) throw invalid("", "must be an object");
     const { up_to: upTo = 0, sequences = [] } = document;
     if (!isSequence(upTo)) throw invalid("/up_to", "must be a whole number, 0 or more");
@@ -87,7 +71,7 @@ export class CapMethods {
     }
     const request = { agentId, upToSequence: BigInt(upTo), sequences: sequences.map(BigInt) };
     const { unacknowledged } = await this.#clients.messages.acknowledgeMessages(request, call.asCaller);
-    return ok({ unacknowledged: Number(unacknowledged) });
+    return json({ unacknowledged: Number(unacknowledged) });
   }
 
   /** What a participant sent and got on a task. */
@@ -99,7 +83,7 @@ export class CapMethods {
       pageSize: wholeNumber(query, "limit", 1000),
     };
     const page = await this.#clients.messages.listConversation(request, call.asCaller);
-    return ok({
+    return json({
       messages: page.messages.flatMap(({ message }) => (message ? [encode(CapMessageSchema, message)] : [])),
       ...(page.nextAfterNumber === 0n ? {} : { next_after: Number(page.nextAfterNumber) }),
     });
@@ -120,7 +104,7 @@ export class CapMethods {
   async manifests({ query, call }: Asked): Promise<Answer> {
     const request = { pageSize: wholeNumber(query, "limit", 1000), pageToken: query.get("cursor") ?? "" };
     const page = await this.#clients.agents.listAgents(request, call.asCaller);
-    return ok({
+    return json({
       agents: page.agents.flatMap(({ manifest }) =>
         manifest ? [encode(AgentManifestSchema, manifest)] : [],
       ),
@@ -131,7 +115,7 @@ export class CapMethods {
   async manifest({ parameters: { id = "" }, call }: Asked): Promise<Answer> {
     const { agent } = await this.#clients.agents.getAgent({ id }, call.asCaller);
     if (agent?.manifest !== undefined) {
-      return { status: 200, body: encode(AgentManifestSchema, agent.manifest) };
+      return json(encode(AgentManifestSchema, agent.manifest));
     }
     throw new DeputeError(ErrorReason.AGENT_NOT_FOUND, "no such agent with a manifest", {
       metadata: { agent: id },
@@ -142,20 +126,19 @@ export class CapMethods {
    * Registers an agent by its manifest. What else is registered of it stays. A new agent is the caller's own, by the rule of
    * RegisterAgent; `principal` in the address names another key.
    */
-  async register({ parameters: { id }, query, body, call, key }: Asked): Promise<Answer> {
-    const manifest = this.#readManifest(await body());
+  async register(asked: Asked): Promise<Answer> {
+    const { query, call } = asked;
+    const { id } = asked.parameters;
+    const manifest = this.#readManifest(documentOf(asked.body));
     // An instance is registered under its own id with its base's manifest.
     const agentId = id ?? manifest.id;
     if (agentId !== manifest.id && !agentId.startsWith(`${manifest.id}:`)) {
       throw invalid("/id", "is not that of the address");
     }
     const agent = await this.#recordOf(agentId, manifest, query.get("principal") ?? undefined, call);
-    const requestId = key === "" ? crypto.randomUUID() : key;
+    const requestId = keyOf(asked) || crypto.randomUUID();
     const registered = await this.#clients.agents.registerAgent({ requestId, agent }, call.asCaller);
-    return {
-      status: 201,
-      body: encode(AgentManifestSchema, registered.agent?.manifest ?? manifest),
-    };
+    return json(encode(AgentManifestSchema, registered.agent?.manifest ?? manifest), 201);
   }
 
   async #recordOf(
@@ -199,7 +182,7 @@ export class CapMethods {
       },
       call.asCaller,
     );
-    return ok({
+    return json({
       reviews: page.reviews.map(reviewDocument),
       ...(page.nextPageToken === "" ? {} : { next_cursor: page.nextPageToken }),
     });
@@ -208,12 +191,12 @@ export class CapMethods {
   async review({ parameters: { id = "" }, call }: Asked): Promise<Answer> {
     const { review } = await this.#clients.reviews.getReview({ id }, call.asCaller);
     if (review === undefined) throw reviewNotFound(id);
-    return ok(reviewDocument(review));
+    return json(reviewDocument(review));
   }
 
   /** Decides: `{"decision": "approved", "comment": "..."}`, with `reviewer` where the caller may be several. */
   async decide({ parameters: { id = "" }, body, call }: Asked): Promise<Answer> {
-    const document = await body();
+    const document = documentOf(body);
     if (!isObject(document)) throw invalid("", "must be an object");
     const { decision = "", comment = "", reviewer = "" } = document;
     const word = String(decision).toUpperCase();
@@ -224,12 +207,17 @@ export class CapMethods {
     const request = { id, verdict, reason: String(comment), reviewer: String(reviewer) };
     const { review } = await this.#clients.reviews.decideReview(request, call.asCaller);
     if (review === undefined) throw reviewNotFound(id);
-    return ok(reviewDocument(review));
+    return json(reviewDocument(review));
   }
 }
 
 function reviewNotFound(review: string): DeputeError {
   return new DeputeError(ErrorReason.REVIEW_NOT_FOUND, "no such review", { metadata: { review } });
+}
+
+/** Makes the call idempotent; empty for none. */
+function keyOf({ headers }: Asked): string {
+  return String(headers["idempotency-key"] ?? "");
 }
 
 /** What a message is about, as far as it says so. */
