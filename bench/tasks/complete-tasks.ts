@@ -22,7 +22,10 @@ const OUTPUT = { full: fromJson(ValueSchema, { words: 3 }) };
  *
  * @param handOver how the delegator creates them: each by a call of its own, or together those that it has at the same time
  */
-export function taskRunner({ address }: Platform, handOver: "one by one" | "together" = "one by one") {
+export function taskRunner(
+  { address }: Pick<Platform, "address">,
+  handOver: "one by one" | "together" = "one by one",
+) {
   const delegator = bareClient(TaskService, address);
   const worker = bareClient(WorkerService, address);
   const completeAll = worker.unary<BatchCompleteAssignmentsResponse>("BatchCompleteAssignments");

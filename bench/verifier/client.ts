@@ -77,7 +77,7 @@ async function ask(child: ChildProcess): Promise<Load> {
   return (await answer)[0];
 }
 
-function contractOf(outputSchema: TaskContract["task"]["outputSchema"], maxBudgetMicrocents: number) {
+export function contractOf(outputSchema: TaskContract["task"]["outputSchema"], maxBudgetMicrocents: number) {
   const now = Date.now();
   return signObject(
     engine,

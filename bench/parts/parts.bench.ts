@@ -1,0 +1,71 @@
+import type { Benchmark, Benchmarks } from "../bench.ts";
+import { CALLS, PARTS } from "./parts.ts";
+import { serve } from "./served.ts";
+
+/**
+ * What each home-made part saves of the server's CPU time of a whole call over gRPC. Servers with and without the part
+ * take turns, so that what else the machine does meets both; the share is the median over the rounds.
+ */
+
+const WARM_UP_CALLS = 1500;
+const CALLS_A_ROUND = 400;
+const ROUNDS = 9;
+/** The least that a part saves, or it is deleted. */
+const WORTH = 0.1;
+
+const benchmarks: Benchmarks = () =>
+  Object.entries(PARTS).map(([part, { call }]): Benchmark => {
+    let measured: Promise<Costs> | undefined;
+    const costs = () => {
+      measured ??= measure(part);
+      return measured;
+    };
+    const unit = "us of CPU a call";
+    return {
+      name: `${part}: ${CALLS[call]}`,
+      figures: [
+        { name: "with the part", unit, measure: async () => (await costs()).with },
+        { name: "without it", unit, measure: async () => (await costs()).without },
+        {
+          name: "saved by the part",
+          unit: "of the call",
+          atLeast: WORTH,
+          measure: async () => (await costs()).saved,
+        },
+        {
+          name: "  middle half of the rounds apart",
+          unit: "of the call",
+          measure: async () => (await costs()).spread,
+        },
+      ],
+    };
+  });
+export default benchmarks;
+
+interface Costs {
+  readonly with: number;
+  readonly without: number;
+  readonly saved: number;
+  readonly spread: number;
+}
+
+async function measure(part: string): Promise<Costs> {
+  const call = PARTS[part]?.call ?? "GetAgent";
+  const servers = await Promise.all([serve(), serve(part)]);
+  for (const server of servers) await server.cost(call, WARM_UP_CALLS);
+  const rounds: { with: number; without: number; saved: number }[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const kept = await servers[0].cost(call, CALLS_A_ROUND);
+    const without = await servers[1].cost(call, CALLS_A_ROUND);
+    rounds.push({ with: kept, without, saved: 1 - kept / without });
+  }
+  for (const server of servers) server.close();
+  const at = (of: keyof (typeof rounds)[number], share: number) =>
+    rounds.map((round) => round[of]).sort((a, b) => a - b)[Math.floor((ROUNDS - 1) * share)] ?? Number.NaN;
+  return {
+    with: at("with", 0.5),
+    without: at("without", 0.5),
+    saved: at("saved", 0.5),
+    spread: at("saved", 0.75) - at("saved", 0.25),
+  };
+}

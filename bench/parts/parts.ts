@@ -1,0 +1,63 @@
+/** A home-made part, and what stands in its place. */
+export interface Part {
+  /** The call that it is measured on. */
+  readonly call: keyof typeof CALLS;
+  /** By their paths, the sources that stand in for the part's. */
+  readonly files: Readonly<Record<string, string>>;
+}
+
+/** The calls that parts are measured on, each in full over a socket. */
+export const CALLS = {
+  CreateTask: "CreateTask with limits",
+  task: "a task from its creation to its completion",
+  GetAgent: "GetAgent",
+  VerifyToken: "VerifyToken with a proof",
+  CheckOutput: "CheckOutput of a 4 KB output",
+} as const;
+
+const NO_QUICK_RULES = "export const isSureToKeepRules = () => false;";
+const NO_QUICK_ENCODE = `
+  import { toBinary } from "@bufbuild/protobuf";
+  export const encodeQuickly = () => undefined;
+  export { toBinary as encode };`;
+const PLAIN_WORDS = `
+  import { parsePattern } from "../glob.ts";
+  import { parsePrincipal } from "../principal.ts";
+  export { parsePrincipal as rememberedKey, parsePattern as readRemembered };
+  export function rememberedPattern(text, namespace) {
+    const pattern = /^[\\x20-\\x7e]*$/.test(text) ? parsePattern(text, namespace) : { problem: "" };
+    return "problem" in pattern ? undefined : pattern;
+  }`;
+const NO_MEMO = `
+  export class Memo { get() {} set() {} }
+  export const detached = (text) => text;`;
+const NO_FAST_PATH = "export const createFastPath = () => () => false;";
+
+const RULES = "packages/core/src/quick-rules.ts";
+const ENCODE = "packages/core/src/quick-encode.ts";
+const FAST_PATH = "packages/service/src/fast/fast-path.ts";
+
+export const PARTS: Readonly<Record<string, Part>> = {
+  "quick-rules": { call: "CreateTask", files: { [RULES]: NO_QUICK_RULES } },
+  "quick-rules, GetAgent": { call: "GetAgent", files: { [RULES]: NO_QUICK_RULES } },
+  "quick-rules, VerifyToken": { call: "VerifyToken", files: { [RULES]: NO_QUICK_RULES } },
+  "quick-encode": { call: "task", files: { [ENCODE]: NO_QUICK_ENCODE } },
+  "quick-encode, GetAgent": { call: "GetAgent", files: { [ENCODE]: NO_QUICK_ENCODE } },
+  "quick-encode, VerifyToken": { call: "VerifyToken", files: { [ENCODE]: NO_QUICK_ENCODE } },
+  "quick-schema": {
+    call: "CheckOutput",
+    files: {
+      "services/verifier/src/rules/quick-schema.ts": `
+        export const readQuickSchema = () => undefined;
+        export const fitsQuickly = () => false;`,
+    },
+  },
+  "dct/fast/scan": {
+    call: "VerifyToken",
+    files: { "packages/dct/src/fast/read.ts": "export const readQuickly = () => undefined;" },
+  },
+  "dct/fast/words": { call: "VerifyToken", files: { "packages/dct/src/fast/words.ts": PLAIN_WORDS } },
+  "dct/fast/memo": { call: "VerifyToken", files: { "packages/dct/src/fast/memo.ts": NO_MEMO } },
+  "service/fast": { call: "GetAgent", files: { [FAST_PATH]: NO_FAST_PATH } },
+  "service/fast, CreateTask": { call: "CreateTask", files: { [FAST_PATH]: NO_FAST_PATH } },
+};
