@@ -4,7 +4,7 @@ import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb"
 import { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
 import { defineService, SERVICES } from "@depute/service";
 import { a2aRoutes } from "../wires/a2a/index.ts";
-import { agentaRoutes } from "../wires/agenta/index.ts";
+import { agentaWire } from "../wires/agenta/routes.ts";
 import { aspRoutes } from "../wires/asp/index.ts";
 import { aspUpgrades } from "../wires/asp/live.ts";
 import { capWire } from "../wires/cap/routes.ts";
@@ -74,7 +74,7 @@ export const gateway = defineService({
         ...serveWire(capWire(clients), wire),
         ...logRoutes(createClient(LogService, deps.connect("verifier")), wire),
         ...a2aRoutes(clients, wire),
-        ...agentaRoutes(clients, wire),
+        ...serveWire(agentaWire(clients, wire), wire),
         ...mcp.http,
       ],
       manners: new Map([[Nekte.typeName, NEKTE_MANNERS]]),

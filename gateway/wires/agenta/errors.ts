@@ -1,6 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ErrorReason, type FieldViolation, reasonName, Status, statusOf } from "@depute/core";
 import { bodyStatusOf } from "@depute/service";
+import type { WireError } from "../../src/edge/route.ts";
 import { refusalIn } from "../../src/fault.ts";
 
 /** The words of a receipt's `error.code`. (Agenta execution_receipt.schema.json) */
@@ -67,8 +68,7 @@ const byStatus = new Map<number, ErrorRow>(
 );
 
 /** A refusal as HTTP answers it; the body's `error` has the members of a receipt's. */
-export interface AgentaError {
-  readonly status: number;
+export interface AgentaError extends WireError {
   readonly body: { readonly error: JsonObject };
 }
 

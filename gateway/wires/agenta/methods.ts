@@ -29,7 +29,7 @@ import type { WireCall } from "../../src/wire-call.ts";
 import type { AgentaMessage } from "./documents.ts";
 
 /** A request as the methods of this wire see it. */
-export interface Asked {
+interface Asked {
   readonly parameters: PathParameters;
   readonly query: URLSearchParams;
   readonly call: WireCall;
@@ -40,7 +40,7 @@ export interface Asked {
 }
 
 /** What is answered, with its HTTP status. */
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly body: JsonValue;
   readonly headers?: Record<string, string>;
