@@ -10,12 +10,12 @@ import { AllowedHosts, type ServiceDeps, type Settings, WakeUps } from "@depute/
 import { defineModule, type OpenModule, type TaskEngine } from "../core/index.ts";
 import { EXECUTION_TOPIC, ExecutionBook } from "./book/book.ts";
 import { executionJudge } from "./book/judge.ts";
-import { Approvals } from "./errands/approvals.ts";
-import { openCallbackKey } from "./errands/callback-key.ts";
-import { Callbacks } from "./errands/callbacks.ts";
-import { verificationErrands } from "./errands/verifications.ts";
 import type { ExecutionsContext } from "./handlers/context.ts";
 import { executionService } from "./handlers/execution-service.ts";
+import { Approvals } from "./outbox/approvals.ts";
+import { openCallbackKey } from "./outbox/callback-key.ts";
+import { Callbacks } from "./outbox/callbacks.ts";
+import { verificationOutbox } from "./outbox/verifications.ts";
 import { EXECUTION_SETTINGS } from "./settings.ts";
 import { EXECUTION_MIGRATIONS } from "./store/migrations.ts";
 import { ExecutionPurger } from "./time/purger.ts";
@@ -65,10 +65,10 @@ function openExecutions(
     wakeUps,
     callbackKey: key,
   };
-  const { errands, outbox } = verificationErrands(context, log);
-  book.add(errands);
-  book.add(approvals.errands);
-  book.add(callbacks.errands);
+  const { listener, outbox } = verificationOutbox(context, timers, log);
+  book.listen(listener);
+  book.listen(approvals.listener);
+  book.listen(callbacks.listener);
   engine.checkResults(executionJudge(context));
   const timekeeper = new ExecutionTimekeeper({ store, clock, book, timers, log });
   const purger = new ExecutionPurger({

@@ -10,8 +10,8 @@ import { peersOver, readPeerCredentials } from "./peers/peers.ts";
 import { PUSH_SETTINGS } from "./settings.ts";
 import { PUSH_MIGRATIONS } from "./store/migrations.ts";
 import { openRemote } from "./store/remote-rows.ts";
+import { Cancellations } from "./work/cancellations.ts";
 import { Dispatcher } from "./work/dispatcher.ts";
-import { Farewells } from "./work/farewells.ts";
 import { Kept, MAX_KEPT } from "./work/kept.ts";
 import { Remotes } from "./work/remotes.ts";
 
@@ -45,8 +45,8 @@ function openPush(
   const peerAt = peersOver(outbound, readPeerCredentials(settings.tasksOutboundCredentials));
   const remotes = new Remotes(engine, clock);
   const kept = new Kept(timers);
-  const farewells = new Farewells({ store: engine.store, peerAt, clock, timers, log });
-  remotes.onOwed(() => farewells.wake());
+  const cancellations = new Cancellations({ store: engine.store, peerAt, clock, timers, log });
+  remotes.onOwed(() => cancellations.wake());
   remotes.onEnd((taskId) => kept.drop(taskId));
   const push = { peerAt, remotes, kept, clock, timers };
   const endpoints = new Endpoints(createClient(AgentService, connect("registry")), clock, () => publicUrl);
@@ -65,12 +65,12 @@ function openPush(
   return {
     async start() {
       await dispatcher.start();
-      farewells.wake();
+      cancellations.wake();
     },
     async close() {
       await dispatcher.close();
       kept.close();
-      await farewells.close();
+      await cancellations.close();
       outbound.streams.close();
       outbound.calls.close();
     },

@@ -2,7 +2,7 @@ import type { Clock } from "@depute/core";
 import { RegularPurge, type RegularPurgeOptions } from "@depute/service";
 import type { Store } from "@depute/store";
 import type { Engine } from "../engine/engine.ts";
-import { withoutContext } from "../queue/claim.ts";
+import { withoutContext } from "../rules/advance.ts";
 import {
   deleteContexts,
   deleteExpiredData,

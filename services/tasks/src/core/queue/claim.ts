@@ -12,7 +12,7 @@ import type { ReadTx, WriteTx } from "@depute/store";
 import type { ContextMemory } from "../contexts/context-memory.ts";
 import { type Carried, carriedContexts, dataOf } from "../contexts/contexts.ts";
 import type { Engine } from "../engine/engine.ts";
-import { type Advance, advance, contextExpired } from "../rules/advance.ts";
+import { type Advance, advance, withoutContext } from "../rules/advance.ts";
 import { heartbeatIntervalMs, workDeadlineMs } from "../rules/limits.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import { isTerminal } from "../rules/state-machine.ts";
@@ -118,12 +118,6 @@ async function lacksContext(
   { missingContextIds }: Carried,
 ): Promise<boolean> {
   return missingContextIds.length > 0 && !(await engine.mayLackContexts(tx, taskId));
-}
-
-/** Ends a task that no worker can do. */
-export function withoutContext(before: TaskRecord, nowMs: number): Advance {
-  if (isTerminal(before.task.status)) return { record: before, events: [] };
-  return advance(before, { payload: contextExpired(), by: "clock" }, nowMs);
 }
 
 /** A task that waited, in the hands of a worker. */

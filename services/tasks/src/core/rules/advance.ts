@@ -11,7 +11,7 @@ import { applyEvent, failureOf, nextEvent, type TaskPayload } from "./apply-even
 import { type Limit, limitsMs, passedDeadline } from "./limits.ts";
 import type { Hold, Settlement, TaskRecord } from "./record.ts";
 import { afterFailedAttempt, type Circumstances, cancelled } from "./retry.ts";
-import { type Actor, isHeld } from "./state-machine.ts";
+import { type Actor, isHeld, isTerminal } from "./state-machine.ts";
 
 /** A task that has moved on, and the events that moved it, in order. */
 export interface Advance {
@@ -141,10 +141,16 @@ function payloadOf({ task }: TaskRecord, limit: Limit, circumstances: Circumstan
 }
 
 /** The end of work whose context is gone before a worker gets it. (NEKTE 7) */
-export function contextExpired(): TaskPayload {
+function contextExpired(): TaskPayload {
   const message =
     "a context that the task carries is gone: it has expired, was revoked, or was lost with its process";
   return { case: "expired", value: failureOf(ErrorReason.CONTEXT_EXPIRED, message) };
+}
+
+/** Ends a task that no worker can do. */
+export function withoutContext(before: TaskRecord, nowMs: number): Advance {
+  if (isTerminal(before.task.status)) return { record: before, events: [] };
+  return advance(before, { payload: contextExpired(), by: "clock" }, nowMs);
 }
 
 function expired(message: string): TaskPayload {

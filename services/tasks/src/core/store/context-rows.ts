@@ -1,7 +1,6 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { ContextEnvelopeSchema } from "@depute/contracts/nekte/v1/nekte_pb";
 import type { ReadTx, WriteTx } from "@depute/store";
-import type { ContextMemory } from "../contexts/context-memory.ts";
 import type { ContextRecord, DataPlace, Reader } from "../rules/context.ts";
 
 interface ContextRow {
@@ -17,35 +16,35 @@ interface ContextRow {
   data_in: DataPlace;
 }
 
+/** The data of contexts that may not be persisted, by their ids. */
+export interface HeldData {
+  find(id: string): { readonly digest: string; readonly data: Uint8Array } | undefined;
+}
+
 const NO_DATA = new Uint8Array();
 
 /** A context with its data, wherever that is. */
 export async function readContext(
   tx: ReadTx,
-  memory: ContextMemory,
+  memory: HeldData,
   id: string,
 ): Promise<ContextRecord | undefined> {
   return readWhere(tx, memory, "context_id = ?", [id]);
 }
 
 /** An owner's context by its own id for it. */
-export async function findContext(tx: ReadTx, memory: ContextMemory, owner: string, externalId: string) {
+export async function findContext(tx: ReadTx, memory: HeldData, owner: string, externalId: string) {
   return readWhere(tx, memory, "owner = ? AND external_id = ? AND external_id <> ''", [owner, externalId]);
 }
 
 /** The context that a request of an owner's shared. */
-export async function findContextOfRequest(
-  tx: ReadTx,
-  memory: ContextMemory,
-  owner: string,
-  requestId: string,
-) {
+export async function findContextOfRequest(tx: ReadTx, memory: HeldData, owner: string, requestId: string) {
   return readWhere(tx, memory, "owner = ? AND request_id = ?", [owner, requestId]);
 }
 
 async function readWhere(
   tx: ReadTx,
-  memory: ContextMemory,
+  memory: HeldData,
   where: string,
   params: string[],
 ): Promise<ContextRecord | undefined> {
@@ -108,11 +107,7 @@ function withoutData({ envelope }: ContextRecord): Uint8Array {
 }
 
 /** The contexts that were made of another one. */
-export async function readDerived(
-  tx: ReadTx,
-  memory: ContextMemory,
-  sourceId: string,
-): Promise<ContextRecord[]> {
+export async function readDerived(tx: ReadTx, memory: HeldData, sourceId: string): Promise<ContextRecord[]> {
   const rows = await tx.all<{ context_id: string }>(
     "SELECT context_id FROM context_sources WHERE source_id = ? ORDER BY context_id",
     [sourceId],
@@ -158,7 +153,7 @@ async function deleteData(tx: WriteTx, record: ContextRecord): Promise<void> {
  */
 export async function deleteExpiredData(
   tx: WriteTx,
-  memory: ContextMemory,
+  memory: HeldData,
   nowMs: number,
   limit: number,
 ): Promise<number> {
@@ -197,7 +192,7 @@ export async function deleteContexts(tx: WriteTx, expireMs: number, limit: numbe
 }
 
 /** Ids of contexts whose data was in the memory of a process that has ended. */
-export async function lostContexts(tx: ReadTx, memory: ContextMemory, limit: number): Promise<string[]> {
+export async function lostContexts(tx: ReadTx, memory: HeldData, limit: number): Promise<string[]> {
   const rows = await tx.all<{ context_id: string }>(
     `SELECT context_id FROM contexts WHERE data_in = 'memory' AND data_in <> 'nowhere'
      ORDER BY expire_ms, context_id LIMIT ?`,

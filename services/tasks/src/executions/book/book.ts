@@ -48,7 +48,7 @@ import { insertReceipt, insertSettlement, readReceipt } from "../store/receipt-r
 export const EXECUTION_TOPIC = "executions";
 
 /** What is done for an execution outside of its transaction; each is noted within it. */
-export interface Errands {
+export interface BookListener {
   /** A receipt was issued, and somebody may want to be told. */
   issued(tx: WriteTx, record: ExecutionRecord): Promise<void>;
   /** The seller's own word on a result is to be recorded. */
@@ -69,7 +69,7 @@ export class ExecutionBook {
   readonly #clock: Clock;
   readonly #engine: Pick<TaskEngine, "find">;
   readonly #verificationMs: number;
-  readonly #errands: Errands[] = [];
+  readonly #listeners: BookListener[] = [];
   #onDue: () => void = () => {};
 
   constructor({ bus, clock, engine, verificationMs }: BookOptions) {
@@ -79,9 +79,9 @@ export class ExecutionBook {
     this.#verificationMs = verificationMs;
   }
 
-  /** Has the errands told of everything from now on. */
-  add(errands: Errands): void {
-    this.#errands.push(errands);
+  /** Tells the listener of everything from now on. */
+  listen(listener: BookListener): void {
+    this.#listeners.push(listener);
   }
 
   /** Tells the listener when time may do something to an execution sooner than before. */
@@ -203,7 +203,7 @@ export class ExecutionBook {
     });
     if (isSelfAttested(request, offer)) {
       const attested = attestation(followed, offer, { verificationId: newId(), receiptId, nowMs });
-      for (const errands of this.#errands) await errands.attested(tx, followed, attested);
+      for (const listener of this.#listeners) await listener.attested(tx, followed, attested);
     }
     if (isAwaited) tx.afterCommit(() => this.#onDue());
     return followed;
@@ -296,7 +296,7 @@ export class ExecutionBook {
   ): Promise<void> {
     const { requestId } = record.request;
     await insertReceipt(tx, requestId, { number: record.lastNumber, receipt, settles });
-    for (const errands of this.#errands) await errands.issued(tx, record);
+    for (const listener of this.#listeners) await listener.issued(tx, record);
     tx.afterCommit(() => this.#bus.publish(EXECUTION_TOPIC, requestId));
   }
 }

@@ -1,24 +1,31 @@
 import { toJsonString } from "@bufbuild/protobuf";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
-import type { CallOptions } from "@connectrpc/connect";
+import type { CallOptions, Client } from "@connectrpc/connect";
 import type { Offer } from "@depute/contracts/agenta/delegation/v0/offer_pb";
 import type { TaskOutput } from "@depute/contracts/depute/tasks/v1/task_pb";
+import type { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
+import type { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
 import { ErrorReason } from "@depute/core";
 import { reasonOf } from "@depute/service";
-import { failureOf, type ResultCheck } from "../../core/index.ts";
-import type { ExecutionsContext } from "../handlers/context.ts";
+import { failureOf, type ResultCheck, type TaskEngine } from "../../core/index.ts";
 import { evidenceFault } from "../rules/evidence.ts";
 import { checkForms } from "../rules/forms.ts";
 import { priceOf } from "../rules/price.ts";
 import { requiredArtifacts } from "../rules/terms.ts";
 import { findByTask, readOffer } from "../store/execution-rows.ts";
 
+export interface JudgeOptions {
+  readonly engine: Pick<TaskEngine, "store">;
+  readonly results: Client<typeof ResultService>;
+  readonly verification: Client<typeof VerificationService>;
+}
+
 /**
  * Looks at what a seller delivers for an execution: the result has to fit the offer's schema, the required evidence has to be
  * there, digests have to be right, and the price has to be within what the buyer allowed. What is not fails the task, with a
  * word that `outcome.ts` knows.
  */
-export function executionJudge({ engine, results, verification }: ExecutionsContext): ResultCheck {
+export function executionJudge({ engine, results, verification }: JudgeOptions): ResultCheck {
   const { store } = engine;
   return async ({ task }, { output, delivery }, options) => {
     if (task.executionRequestId === "") return undefined;

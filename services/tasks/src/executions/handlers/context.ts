@@ -9,8 +9,8 @@ import type { Clock, Timers } from "@depute/core";
 import { type Authority, ownOptions, type WakeUps } from "@depute/service";
 import { asCaller, type Caller, type TaskEngine } from "../../core/index.ts";
 import type { ExecutionBook } from "../book/book.ts";
-import type { Approvals } from "../errands/approvals.ts";
-import type { CallbackKey } from "../errands/callback-key.ts";
+import type { Approvals } from "../outbox/approvals.ts";
+import type { CallbackKey } from "../outbox/callback-key.ts";
 
 /** What the handlers of executions work with. */
 export interface ExecutionsContext {

@@ -22,7 +22,6 @@ import {
 } from "@depute/core";
 import { bytesOf, cutPage, follow, linkSignals, mayActFor } from "@depute/service";
 import type { Caller } from "../../core/index.ts";
-import { submitVerification } from "../errands/verifications.ts";
 import { executionNotFound, stateConflict } from "../rules/errors.ts";
 import { isTerminal } from "../rules/machine.ts";
 import type { ExecutionRecord } from "../rules/record.ts";
@@ -32,6 +31,7 @@ import { findByTask, findExecution, listExecutions, readOffer } from "../store/e
 import { readReceipt, readReceipts, readSettlements } from "../store/receipt-rows.ts";
 import { callerOf, callOptions, type ExecutionsContext } from "./context.ts";
 import { requestExecution } from "./request.ts";
+import { submitVerification } from "./submit-verification.ts";
 
 /** How many of a stream's ordinary intervals a watcher waits between looks that nothing wakes. */
 const IDLE_POLLS = 10;

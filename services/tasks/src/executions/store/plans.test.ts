@@ -2,7 +2,6 @@ import type { ReadTx } from "@depute/store";
 import { expect, test } from "vitest";
 import { plansOf } from "../../testing/plans.ts";
 import { dueCallbacks, earliestCallback } from "./callback-rows.ts";
-import { reviewsToTell, verificationsToTell } from "./errand-rows.ts";
 import {
   countRejected,
   dueExecutions,
@@ -15,6 +14,7 @@ import {
   spentOnParts,
 } from "./execution-rows.ts";
 import { EXECUTION_MIGRATIONS } from "./migrations.ts";
+import { reviewsToTell, verificationsToTell } from "./outbox-rows.ts";
 import { endedExecutions, rejectedExecutions } from "./purge-rows.ts";
 import { readReceipts, readSettlements } from "./receipt-rows.ts";
 

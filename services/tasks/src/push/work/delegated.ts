@@ -18,8 +18,8 @@ import {
   UNREACHABLE,
 } from "../rules/refusal.ts";
 import type { Remote } from "../store/remote-rows.ts";
+import { type AtPeer, ownInputOf, pause, reach, requireContexts, shareAll } from "./at-peer.ts";
 import type { OpenStream } from "./kept.ts";
-import { type AtPeer, ownInputOf, pause, reach, requireContexts, shareAll } from "./push-work.ts";
 
 /** Events that one attempt relays at most. */
 export const MAX_EVENTS = 10_000;

@@ -6,7 +6,8 @@ import type { Logger } from "@depute/service";
 import type { TaskEngine, WorkerStream } from "../../core/index.ts";
 import type { Endpoints } from "../peers/agents.ts";
 import { UNREACHABLE } from "../rules/refusal.ts";
-import { type Push, pause, workAt } from "./push-work.ts";
+import { type Push, pause } from "./at-peer.ts";
+import { workAt } from "./push-work.ts";
 import { ownWorkerCalls } from "./worker-calls.ts";
 
 /** Agents whose work is noticed at once; what is more is found by the next look. */

@@ -3,7 +3,14 @@ import { isTerminal, nextDeadlineMs, type Proven, type Session } from "@depute/a
 import { type Envelope, EnvelopeSchema } from "@depute/contracts/asp/v0/envelope_pb";
 import type { SessionState } from "@depute/contracts/asp/v0/session_pb";
 import type { ReadTx, WriteTx } from "@depute/store";
-import type { KnownAgent } from "../engine/agents.ts";
+
+/** A party as it is stored when it comes. */
+export interface NewParty {
+  readonly agentId: string;
+  readonly principal: string;
+  readonly level: number;
+  readonly registryId: string;
+}
 
 /** A message as it is stored. */
 export interface MessageRow {
@@ -83,12 +90,7 @@ export async function readParties(tx: ReadTx, sessionId: string) {
 export async function putParty(
   tx: WriteTx,
   { sessionId, createMs }: Session,
-  {
-    agentId,
-    principal,
-    level,
-    registryId,
-  }: Pick<KnownAgent, "agentId" | "principal" | "level" | "registryId">,
+  { agentId, principal, level, registryId }: NewParty,
 ): Promise<void> {
   await tx.run(
     `INSERT INTO session_parties (session_id, agent_id, principal, create_ms, level, registry_id)

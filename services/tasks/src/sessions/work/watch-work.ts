@@ -1,9 +1,16 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { MAX_DURATION_MS, objectOf, workOf } from "@depute/asp";
 import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
-import { waitFor } from "@depute/service";
-import type { SessionsContext } from "../handlers/session-service.ts";
+import { type WaitOptions, waitFor } from "@depute/service";
+import type { TaskEngine } from "../../core/index.ts";
+import type { SessionEngine } from "../engine/engine.ts";
 import { findWork } from "../store/work-rows.ts";
+
+/** What a watch of delegated work needs. */
+export interface WorkWatching extends WaitOptions {
+  readonly engine: SessionEngine;
+  readonly tasks: Pick<TaskEngine, "watch">;
+}
 
 interface Place {
   readonly sessionId: string;
@@ -12,7 +19,7 @@ interface Place {
 
 /** The events of a delegation's task, once there is one; nothing where there will be none. */
 export async function* watchWork(
-  sessions: SessionsContext,
+  sessions: WorkWatching,
   place: Place,
   after: bigint,
   context: Pick<HandlerContext, "signal" | "timeoutMs">,
@@ -24,7 +31,7 @@ export async function* watchWork(
 
 /** Waits for the task of a delegation. @returns undefined when there is none and will be none, or nobody waits any more */
 async function taskOf(
-  { engine, ...waiting }: SessionsContext,
+  { engine, ...waiting }: WorkWatching,
   { sessionId, delegationId }: Place,
   context: Pick<HandlerContext, "signal" | "timeoutMs">,
 ): Promise<string | undefined> {

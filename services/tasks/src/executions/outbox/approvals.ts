@@ -12,11 +12,12 @@ import { type Clock, ErrorReason, type Timers } from "@depute/core";
 import { type Logger, Outbox, ownHeaders, reasonOf, StreamFollower } from "@depute/service";
 import type { WriteTx } from "@depute/store";
 import type { Cursor, TaskEngine } from "../../core/index.ts";
-import type { Errands } from "../book/book.ts";
+import type { BookListener } from "../book/book.ts";
 import { executionNotFound, stateConflict } from "../rules/errors.ts";
 import { isTerminal } from "../rules/machine.ts";
 import type { ExecutionRecord } from "../rules/record.ts";
 import { timesOf } from "../rules/terms.ts";
+import { findExecution, readOffer, updateExecution } from "../store/execution-rows.ts";
 import {
   closeReview,
   deleteReview,
@@ -24,8 +25,7 @@ import {
   nameReview,
   type ReviewRow,
   reviewsToTell,
-} from "../store/errand-rows.ts";
-import { findExecution, readOffer, updateExecution } from "../store/execution-rows.ts";
+} from "../store/outbox-rows.ts";
 import { readReceipt } from "../store/receipt-rows.ts";
 
 /** The cursor's name in the store. */
@@ -78,7 +78,7 @@ export class Approvals {
     });
   }
 
-  readonly errands: Errands = {
+  readonly listener: BookListener = {
     issued: async (tx, record) => {
       if (record.approval !== AWAITED) return;
       if (isTerminal(record.status)) return this.#close(tx, record);

@@ -6,13 +6,13 @@ import type { Peer } from "../peers/peer.ts";
 import { PeerFault, refusalOf, UNREACHABLE } from "../rules/refusal.ts";
 import { PUSH_MIGRATIONS } from "../store/migrations.ts";
 import { dueCancels, insertRemote, oweCancel } from "../store/remote-rows.ts";
-import { Farewells } from "./farewells.ts";
+import { Cancellations } from "./cancellations.ts";
 
 let store: Store;
 let clock: ManualClock;
 let told: string[];
 let answer: () => void;
-let farewells: Farewells;
+let cancellations: Cancellations;
 
 beforeEach(async () => {
   store = await openStore({ memory: true, migrations: PUSH_MIGRATIONS, onError: () => {} });
@@ -28,10 +28,10 @@ beforeEach(async () => {
       close() {},
     }) as unknown as Peer;
   const log = createLogger({ level: "silent", name: "test" });
-  farewells = new Farewells({ store, peerAt, clock, timers: clock, log });
+  cancellations = new Cancellations({ store, peerAt, clock, timers: clock, log });
 });
 afterEach(async () => {
-  await farewells.close();
+  await cancellations.close();
   await store.close();
 });
 
@@ -50,14 +50,14 @@ const settled = async () => {
 
 test("an endpoint is told once, with the reason", async () => {
   await owe("t1");
-  farewells.wake();
+  cancellations.wake();
   await settled();
   expect([told, await owed()]).toEqual([["http://a r-t1 enough"], []]);
 });
 
 test("more than are told at once are told one batch after the other", async () => {
   for (let number = 0; number < 40; number++) await owe(`t${number}`);
-  farewells.wake();
+  cancellations.wake();
   await settled();
   expect([told.length, await owed()]).toEqual([40, []]);
 });
@@ -67,7 +67,7 @@ test("one that is away is told again, later each time, and is given up in the en
     throw new PeerFault(UNREACHABLE, "away");
   };
   await owe("t1");
-  farewells.wake();
+  cancellations.wake();
   await settled();
   expect(told).toHaveLength(1);
   clock.advance(999);
@@ -86,7 +86,7 @@ test.each([-32009, -32010, -32601])("one that answers %i has nothing more to hea
     throw new PeerFault(refusalOf(code), "no", { code });
   };
   await owe("t1");
-  farewells.wake();
+  cancellations.wake();
   await settled();
   expect([told.length, await owed()]).toEqual([1, []]);
 });

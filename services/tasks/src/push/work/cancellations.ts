@@ -23,7 +23,7 @@ const MAX_TRIES = 24;
 /** Milliseconds between looks when nothing wakes. */
 const LOOK_MS = 5000;
 
-export interface FarewellsOptions {
+export interface CancellationsOptions {
   readonly store: TaskStore;
   readonly peerAt: PeerAt;
   readonly clock: Clock;
@@ -32,11 +32,11 @@ export interface FarewellsOptions {
 }
 
 /** Tells endpoints that work is called off there, again until they have taken it. */
-export class Farewells {
-  readonly #options: FarewellsOptions;
+export class Cancellations {
+  readonly #options: CancellationsOptions;
   readonly #loop: DeadlineLoop;
 
-  constructor(options: FarewellsOptions) {
+  constructor(options: CancellationsOptions) {
     this.#options = options;
     const { clock, timers, log } = options;
     this.#loop = new DeadlineLoop({

@@ -4,7 +4,7 @@ import type { Clock, Timers } from "@depute/core";
 import { type AllowedHosts, DeadlineLoop, type Logger, Outbound } from "@depute/service";
 import { encode } from "@depute/wire";
 import type { TaskStore } from "../../core/index.ts";
-import type { Errands } from "../book/book.ts";
+import type { BookListener } from "../book/book.ts";
 import { backoffMs } from "../rules/backoff.ts";
 import { signatureBase, signatureParams } from "../rules/message-signature.ts";
 import {
@@ -64,7 +64,7 @@ export class Callbacks {
     this.#outbound = new Outbound({ hosts: options.hosts });
   }
 
-  readonly errands: Errands = {
+  readonly listener: BookListener = {
     issued: async (tx, { request, lastNumber }) => {
       const url = request.callback?.url;
       if (url === undefined || !this.#isAllowed(url)) return;

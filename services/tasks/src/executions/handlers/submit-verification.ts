@@ -1,0 +1,83 @@
+import type { CallOptions, HandlerContext } from "@connectrpc/connect";
+import {
+  Decision,
+  type VerificationResult,
+} from "@depute/contracts/agenta/delegation/v0/verification_result_pb";
+import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
+import { DeputeError, ErrorReason } from "@depute/core";
+import { mayActFor } from "@depute/service";
+import { conclude, findJudged, type Judged, mayBeTold, tell } from "../outbox/verifications.ts";
+import { stateConflict } from "../rules/errors.ts";
+import { checkResultForms } from "../rules/forms.ts";
+import { isSettled } from "../rules/settlement.ts";
+import { needsVerification } from "../rules/terms.ts";
+import { deleteVerification, insertVerification } from "../store/outbox-rows.ts";
+import { callOptions, type ExecutionsContext } from "./context.ts";
+
+/** When a judgement of which nothing was heard is told again, milliseconds. */
+const RETRY_MS = 60_000;
+
+/** Takes a verifier's judgement: the verifier service says whether it counts, and what counts settles the payment. */
+export async function submitVerification(
+  executions: ExecutionsContext,
+  result: VerificationResult,
+  context: HandlerContext,
+) {
+  const { engine, clock } = executions;
+  const { store } = engine;
+  const options = callOptions(executions, context);
+  checkResultForms(result);
+  await identifyVerifier(executions, result, context);
+  const judged = await store.read((tx) => findJudged(tx, result));
+  const over = await whyOver(executions, judged, options);
+  if (over !== undefined) throw stateConflict(judged.record, over);
+  await store.write((tx) => insertVerification(tx, result, clock.now() + RETRY_MS));
+  try {
+    await tell(executions, judged, result, options);
+  } catch (error) {
+    if (!mayBeTold(error)) await store.write((tx) => deleteVerification(tx, result));
+    throw error;
+  }
+  return { result, receipt: await conclude(executions, result) };
+}
+
+/** Why there is nothing more to decide, because the payment was settled by time, or is about to be; else undefined. */
+async function whyOver(
+  { clock, results }: ExecutionsContext,
+  { record, offer, receipt: { receiptId } }: Judged,
+  options: CallOptions,
+): Promise<string | undefined> {
+  const { verifyBy, settlement, request } = record;
+  const tooLate = "the time for verification is over and the payment goes back: request the work anew";
+  if (!isSettled(settlement)) {
+    return verifyBy !== undefined && verifyBy <= clock.now() ? tooLate : undefined;
+  }
+  if (!needsVerification(request, offer)) return undefined;
+  // What was settled by a judgement is the verifier service's to say: it may be this very one again.
+  for (let pageToken = ""; ; ) {
+    const page = await results.listVerificationResults({ receiptId, pageToken }, options);
+    if (page.results.some(({ decision }) => decision !== Decision.INCONCLUSIVE)) return undefined;
+    pageToken = page.nextPageToken;
+    if (pageToken === "") return tooLate;
+  }
+}
+
+/** The verifier is an agent of the caller's, of the organization that it is registered with. */
+async function identifyVerifier(
+  executions: ExecutionsContext,
+  { verifierAgent }: VerificationResult,
+  context: HandlerContext,
+): Promise<void> {
+  const identity = await executions.authority.identify(context);
+  const { agentId: id = "", organizationId = "" } = verifierAgent ?? {};
+  const viewer = identity.principal;
+  const { agent } = await executions.agents.getAgent({ id, viewer }, callOptions(executions, context));
+  const isOwn = agent?.status === AgentStatus.ACTIVE && mayActFor(identity, agent.principal);
+  if (isOwn && agent.organization === organizationId) return;
+  const field = isOwn ? "result.verifier_agent.organization_id" : "result.verifier_agent.agent_id";
+  const description = isOwn ? "is not where the verifier is registered" : "is no agent of the caller's";
+  throw new DeputeError(ErrorReason.CALLER_NOT_ALLOWED, `${field}: ${description}`, {
+    metadata: { agent: id },
+    violations: [{ field, description }],
+  });
+}
