@@ -61,7 +61,7 @@ type Method = (asked: Asked) => Promise<Answer>;
 /** The ASP wire: sessions and cards over HTTP, live messages as server-sent events. (ASP transports "HTTP/SSE") */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of routes, each with a few lines of its own
 export function aspRoutes(clients: Clients, deps: WireDeps): HttpRoute[] {
-  const { sessions } = clients;
+  const { aspSessions: sessions } = clients;
   const ok = (body: JsonValue, status = 200): Answer => ({ status, body });
 
   const send = async (envelope: Envelope, { call }: Asked): Promise<Answer> => {

@@ -155,7 +155,7 @@ class LiveSession {
       afterOrdinal: frame.sinceSequence,
       tellState: true,
     };
-    const watched = this.#clients.sessions.watchSession(request, options)[Symbol.asyncIterator]();
+    const watched = this.#clients.aspSessions.watchSession(request, options)[Symbol.asyncIterator]();
     const first = await watched.next();
     const session = first.done === true ? undefined : first.value.session;
     if (session === undefined) {
@@ -210,7 +210,7 @@ class LiveSession {
     // A proof counts once, so who is known by one brings another with every message: the message's own.
     const proof = this.#provesKey ? envelope.sender?.dpopProof : undefined;
     const options = this.#options("POST", "messages", proof);
-    const appended = await this.#clients.sessions.appendMessage({ envelope }, options);
+    const appended = await this.#clients.aspSessions.appendMessage({ envelope }, options);
     await this.#send(frames.ack(envelope.messageId, appended));
   }
 

@@ -5,6 +5,7 @@ import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service
 import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
 import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
 import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
+import { servicesOf } from "@depute/core/services";
 import {
   AllowedHosts,
   BOUNDS_OPERATORS,
@@ -134,15 +135,7 @@ export const registry = defineService({
       group: "Registry",
     },
   }),
-  descriptors: [
-    AgentService,
-    AuthorityService,
-    DiscoveryService,
-    OrganizationService,
-    PolicyService,
-    OfferService,
-    TrustService,
-  ],
+  descriptors: servicesOf("registry"),
   async start(deps, settings) {
     const { log, clock, bus, authority, dataDir } = deps;
     const cardKey = openCardKey(dataDir);

@@ -1,5 +1,6 @@
+import { servicesOf } from "@depute/core/services";
 import { defineService, mergeSettings, type SettingsTable } from "@depute/service";
-import { CORE_SERVICES, CORE_SETTINGS, type OpenModule, openCore } from "./core/index.ts";
+import { CORE_SETTINGS, type OpenModule, openCore } from "./core/index.ts";
 import { MODULES } from "./modules.ts";
 
 const settings: SettingsTable & typeof CORE_SETTINGS = {
@@ -11,7 +12,7 @@ const settings: SettingsTable & typeof CORE_SETTINGS = {
 export const tasks = defineService({
   name: "tasks",
   settings,
-  descriptors: [...CORE_SERVICES, ...MODULES.flatMap(({ services }) => services)],
+  descriptors: servicesOf("tasks"),
 
   async start(deps, settings) {
     const core = await openCore(deps, settings, MODULES);

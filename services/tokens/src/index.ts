@@ -8,6 +8,7 @@ import { SessionService } from "@depute/contracts/depute/tokens/v1/session_servi
 import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
 import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
 import { formatTime } from "@depute/core";
+import { servicesOf } from "@depute/core/services";
 import { defineService } from "@depute/service";
 import { openStore } from "@depute/store";
 import { AgentKeys } from "./agent-keys.ts";
@@ -53,7 +54,7 @@ const SEALED_AT_ONCE = 500;
 export const tokens = defineService({
   name: "tokens",
   settings: tokensSettings,
-  descriptors: [TokenService, RevocationService, SpendService, DelegationService, KeyService, SessionService],
+  descriptors: servicesOf("tokens"),
   // biome-ignore lint/complexity/noExcessiveLinesPerFunction: composes the parts of the service, in the order in which they start
   async start(deps, settings) {
     const { log, clock, timers, bus, dataDir } = deps;

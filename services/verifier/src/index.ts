@@ -13,6 +13,7 @@ import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb"
 import { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
 import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
+import { servicesOf } from "@depute/core/services";
 import { selfTest } from "@depute/dct";
 import { nativeEngine } from "@depute/dct/native";
 import { defineService, planRules } from "@depute/service";
@@ -51,14 +52,7 @@ export {
 /** Questions to models that may wait for one another. */
 const MAX_WAITING_QUESTIONS = 1000;
 
-const DESCRIPTORS = [
-  ContractService,
-  VerificationService,
-  AttestationService,
-  LogService,
-  ReviewService,
-  ResultService,
-];
+const DESCRIPTORS = servicesOf("verifier");
 
 /** The verifier: contracts, checks of outputs, attestations (DelegateOS 5 to 7, 10.3). */
 export const verifier = defineService({

@@ -12,6 +12,6 @@ export type { NamedWorker, TaskEngine, TaskStore } from "./port.ts";
 export type { WorkerStream } from "./queue/claim.ts";
 export type { Decision, ResultReviews, ReviewListener } from "./reviews-port.ts";
 export * from "./rules/index.ts";
-export { CORE_SERVICES, type Core, openCore } from "./runtime.ts";
+export { type Core, openCore } from "./runtime.ts";
 export { CORE_SETTINGS, type CoreSettings, ORCHESTRATORS, POLL_INTERVAL, RETENTION } from "./settings.ts";
 export type { Cursor } from "./store/cursor-rows.ts";

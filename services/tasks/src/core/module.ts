@@ -1,4 +1,3 @@
-import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { ServiceDeps, Settings, SettingsTable } from "@depute/service";
 import type { Migration } from "@depute/store";
@@ -9,8 +8,6 @@ export interface TasksModule<Table extends SettingsTable = SettingsTable> {
   /** Names its migrations in the store. */
   readonly name: string;
   readonly settings: Table;
-  /** What it serves, for reflection and health. */
-  readonly services: readonly DescService[];
   /** Its tables in the store of the tasks; none for a module without tables there. */
   readonly migrations: readonly Migration[];
   /** Fingerprints of the keys that its tables depend on, by the names of their files without `.key`. */

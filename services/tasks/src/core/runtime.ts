@@ -28,9 +28,6 @@ import type { CoreSettings } from "./settings.ts";
 import { CORE_MIGRATIONS } from "./store/migrations.ts";
 import { taskEngine } from "./task-engine.ts";
 
-/** The services of the core, for reflection and health. */
-export const CORE_SERVICES = [TaskService, WorkerService, ContextService, ArtifactService] as const;
-
 /** The task engine with its store open. */
 export interface Core {
   /** What modules get. */

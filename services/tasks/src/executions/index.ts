@@ -25,7 +25,6 @@ import { ExecutionTimekeeper } from "./time/timekeeper.ts";
 export const executions = defineModule({
   name: "executions",
   settings: EXECUTION_SETTINGS,
-  services: [ExecutionService],
   migrations: EXECUTION_MIGRATIONS,
   keys: ({ dataDir }) => ({ callback: openCallbackKey(dataDir).publicKey }),
   open: openExecutions,

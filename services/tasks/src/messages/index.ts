@@ -26,7 +26,6 @@ export interface Cap extends OpenModule {
 export const messages = defineModule({
   name: "messages",
   settings: MESSAGE_SETTINGS,
-  services: [MessageService],
   migrations: MESSAGE_MIGRATIONS,
   open: openCap,
 });

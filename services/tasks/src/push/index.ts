@@ -22,7 +22,6 @@ import { Remotes } from "./work/remotes.ts";
 export const push = defineModule({
   name: "push",
   settings: PUSH_SETTINGS,
-  services: [],
   migrations: PUSH_MIGRATIONS,
   open: openPush,
 });

@@ -31,7 +31,6 @@ const FINAL: ReadonlySet<ErrorReason> = new Set([
 export const reviews = defineModule({
   name: "reviews",
   settings: REVIEW_SETTINGS,
-  services: [],
   migrations: REVIEW_MIGRATIONS,
   open(deps, engine, settings) {
     const oversight = new Oversight({

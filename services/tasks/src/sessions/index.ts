@@ -18,7 +18,6 @@ import { delegatedWork } from "./work/delegated-work.ts";
 export const sessions = defineModule({
   name: "sessions",
   settings: SESSION_SETTINGS,
-  services: [SessionService],
   migrations: [],
   open: openSessions,
 });

@@ -1,0 +1,82 @@
+import type { DescService } from "@bufbuild/protobuf";
+import { DelegateosService } from "@depute/contracts/depute/delegateos/v1/delegateos_service_pb";
+import { AgentService } from "@depute/contracts/depute/registry/v1/agent_service_pb";
+import { AuthorityService } from "@depute/contracts/depute/registry/v1/authority_service_pb";
+import { DiscoveryService } from "@depute/contracts/depute/registry/v1/discovery_service_pb";
+import { OfferService } from "@depute/contracts/depute/registry/v1/offer_service_pb";
+import { OrganizationService } from "@depute/contracts/depute/registry/v1/organization_service_pb";
+import { PolicyService } from "@depute/contracts/depute/registry/v1/policy_service_pb";
+import { TrustService } from "@depute/contracts/depute/registry/v1/trust_service_pb";
+import { ArtifactService } from "@depute/contracts/depute/tasks/v1/artifact_service_pb";
+import { ContextService } from "@depute/contracts/depute/tasks/v1/context_service_pb";
+import { ExecutionService } from "@depute/contracts/depute/tasks/v1/execution_service_pb";
+import { MessageService } from "@depute/contracts/depute/tasks/v1/message_service_pb";
+import { SessionService as AspSessionService } from "@depute/contracts/depute/tasks/v1/session_service_pb";
+import { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
+import { WorkerService } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
+import { DelegationService } from "@depute/contracts/depute/tokens/v1/delegation_service_pb";
+import { KeyService } from "@depute/contracts/depute/tokens/v1/key_service_pb";
+import { RevocationService } from "@depute/contracts/depute/tokens/v1/revocation_service_pb";
+import { SessionService as ProofSessionService } from "@depute/contracts/depute/tokens/v1/session_service_pb";
+import { SpendService } from "@depute/contracts/depute/tokens/v1/spend_service_pb";
+import { TokenService } from "@depute/contracts/depute/tokens/v1/token_service_pb";
+import { AttestationService } from "@depute/contracts/depute/verifier/v1/attestation_service_pb";
+import { ContractService } from "@depute/contracts/depute/verifier/v1/contract_service_pb";
+import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
+import { ResultService } from "@depute/contracts/depute/verifier/v1/result_service_pb";
+import { ReviewService } from "@depute/contracts/depute/verifier/v1/review_service_pb";
+import { VerificationService } from "@depute/contracts/depute/verifier/v1/verification_service_pb";
+
+/**
+ * The one list of the platform's RPC services: by the module that serves each, under the name that clients have for it. The
+ * modules' descriptors, the gateway's forwarding and the SDK's clients draw from it.
+ */
+export const PLATFORM_SERVICES = {
+  registry: {
+    agents: AgentService,
+    authorities: AuthorityService,
+    discovery: DiscoveryService,
+    organizations: OrganizationService,
+    policy: PolicyService,
+    offers: OfferService,
+    trust: TrustService,
+  },
+  tasks: {
+    tasks: TaskService,
+    workers: WorkerService,
+    contexts: ContextService,
+    artifacts: ArtifactService,
+    /** ASP's sessions, in which agents negotiate. */
+    aspSessions: AspSessionService,
+    /** CAP's messages between agents, and people. */
+    messages: MessageService,
+    /** Agenta's executions: what was bought on an offer. */
+    executions: ExecutionService,
+  },
+  tokens: {
+    tokens: TokenService,
+    revocations: RevocationService,
+    spend: SpendService,
+    delegations: DelegationService,
+    keys: KeyService,
+    /** Sessions of holder proofs: one proof opens it, then a code a call. */
+    proofSessions: ProofSessionService,
+  },
+  verifier: {
+    contracts: ContractService,
+    verification: VerificationService,
+    attestations: AttestationService,
+    log: LogService,
+    reviews: ReviewService,
+    results: ResultService,
+  },
+  gateway: {
+    /** DelegateOS's exchange: delegate, complete, revoke. */
+    delegateos: DelegateosService,
+  },
+} as const satisfies Record<string, Readonly<Record<string, DescService>>>;
+
+/** The services of one module. */
+export function servicesOf(module: keyof typeof PLATFORM_SERVICES): readonly DescService[] {
+  return Object.values(PLATFORM_SERVICES[module]);
+}
