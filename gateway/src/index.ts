@@ -3,7 +3,7 @@ import { DelegateosService } from "@depute/contracts/depute/delegateos/v1/delega
 import { LogService } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import { Nekte } from "@depute/contracts/nekte/v1/nekte_pb";
 import { defineService, SERVICES } from "@depute/service";
-import { a2aRoutes } from "../wires/a2a/index.ts";
+import { a2aWire } from "../wires/a2a/routes.ts";
 import { agentaWire } from "../wires/agenta/routes.ts";
 import { aspRoutes } from "../wires/asp/index.ts";
 import { aspUpgrades } from "../wires/asp/live.ts";
@@ -11,7 +11,7 @@ import { capWire } from "../wires/cap/routes.ts";
 import { delegateosRoutes } from "../wires/delegateos/index.ts";
 import { DelegateosMethods } from "../wires/delegateos/methods.ts";
 import { delegateosService } from "../wires/delegateos/rpc.ts";
-import { logRoutes } from "../wires/log/index.ts";
+import { logWire } from "../wires/log/routes.ts";
 import { mcpWire, readMcpConfig } from "../wires/mcp/index.ts";
 import { nekteRoutes } from "../wires/nekte/index.ts";
 import { NekteMethods } from "../wires/nekte/methods.ts";
@@ -72,8 +72,8 @@ export const gateway = defineService({
         ...delegateosRoutes(delegateos, clients, wire),
         ...aspRoutes(clients, wire),
         ...serveWire(capWire(clients), wire),
-        ...logRoutes(createClient(LogService, deps.connect("verifier")), wire),
-        ...a2aRoutes(clients, wire),
+        ...serveWire(logWire(createClient(LogService, deps.connect("verifier"))), wire),
+        ...serveWire(a2aWire(clients), wire),
         ...serveWire(agentaWire(clients, wire), wire),
         ...mcp.http,
       ],

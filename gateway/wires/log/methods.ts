@@ -5,19 +5,13 @@ import type {
 } from "@depute/contracts/depute/verifier/v1/log_service_pb";
 import { DeputeError, decodeBase64Url, ErrorReason, invalid } from "@depute/core";
 import type { PathParameters } from "@depute/service";
-import { entryDocument, hashDocument, headDocument } from "./documents.ts";
+import { type Answer, entryDocument, hashDocument, headDocument } from "./documents.ts";
 
 /** What a method is asked. */
 export interface LogRequest {
   readonly query: URLSearchParams;
   readonly parameters: PathParameters;
   readonly options: CallOptions;
-}
-
-export interface Answer {
-  readonly body: unknown;
-  /** Whether the same request always has this answer. */
-  readonly immutable: boolean;
 }
 
 const MAX_INDEX = 2 ** 40;
