@@ -32,7 +32,7 @@ export interface WatchOptions {
  */
 export async function* watchTask(
   { reads, wakeUps, timers, pollMs, stopping }: WatchOptions,
-  { task }: TaskRecord,
+  { task }: Pick<TaskRecord, "task">,
   after: bigint,
   context: Pick<HandlerContext, "signal">,
 ): AsyncGenerator<TaskEvent, void, undefined> {

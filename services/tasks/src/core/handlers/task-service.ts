@@ -41,11 +41,12 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
     },
 
     async *delegateTask(request, context) {
-      const { taskId } = await handOver(tasks, request, context);
+      const { taskId, task } = await handOver(tasks, request, context);
       if (request.cancelOnDisconnect) cancelOnDisconnect(tasks, taskId, context);
-      const record = await engine.find(taskId);
-      if (record === undefined) throw taskNotFound(taskId);
-      yield* told(tasks, record, 0n, context);
+      // A task that this call has created is at hand, and is not read back.
+      const watched = task === undefined ? await engine.find(taskId) : { task };
+      if (watched === undefined) throw taskNotFound(taskId);
+      yield* told(tasks, watched, 0n, context);
     },
 
     async getTask({ name, agentId }, context) {
@@ -163,7 +164,7 @@ function cancelOnDisconnect(
 /** A task's events after a cursor, and heartbeats while there are none. */
 async function* told(
   tasks: TasksContext,
-  record: TaskRecord,
+  record: Pick<TaskRecord, "task">,
   after: bigint,
   context: HandlerContext,
 ): AsyncGenerator<{ event: TaskEvent } | { heartbeat: { afterSequence: bigint } }, void, undefined> {
