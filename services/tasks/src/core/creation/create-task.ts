@@ -1,5 +1,3 @@
-import { create } from "@bufbuild/protobuf";
-import { TaskCancelledSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { DeputeError, ErrorReason, newId } from "@depute/core";
@@ -11,10 +9,10 @@ import { openSpend } from "../engine/spend.ts";
 import type { AssignmentStream } from "../queue/assignment-stream.ts";
 import { assignment, assignmentOf, given } from "../queue/claim.ts";
 import type { Dispatcher } from "../queue/dispatcher.ts";
-import { type Advance, advance } from "../rules/advance.ts";
+import type { Advance } from "../rules/advance.ts";
+import { cancelIfOpen } from "../rules/cancel.ts";
 import { type IdPolicies, idOutcome } from "../rules/id-policy.ts";
 import { type Above, type Admission, newTask } from "../rules/new-task.ts";
-import { isTerminal } from "../rules/state-machine.ts";
 import { placeUnder, type TreeLimits } from "../rules/tree.ts";
 import { isDelegate, isDelegator, taskNotFound, type Viewer } from "../rules/visibility.ts";
 import { insertBlocks } from "../store/block-rows.ts";
@@ -194,11 +192,9 @@ function taken(made: Advance, { worker }: AssignmentStream, nowMs: number): Adva
 
 /** Ends the task that has the external id, if it has not ended, and takes the id away from it. */
 async function giveWay(engine: Engine, tx: WriteTx, taskId: string): Promise<void> {
-  await engine.changeWithin(tx, taskId, (before, nowMs) => {
-    if (isTerminal(before.task.status)) return { record: before, events: [] };
-    const value = create(TaskCancelledSchema, { reason: "another task was created in its place" });
-    return advance(before, { payload: { case: "cancelled", value }, by: "delegator" }, nowMs);
-  });
+  await engine.changeWithin(tx, taskId, (before, nowMs) =>
+    cancelIfOpen(before, "another task was created in its place", nowMs),
+  );
   await freeExternalId(tx, taskId);
 }
 

@@ -1,11 +1,11 @@
-import { create } from "@bufbuild/protobuf";
 import type { Bus } from "@depute/bus";
-import { TaskCancelledSchema, type TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { type Task, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Clock, Timers } from "@depute/core";
 import type { ReadTx, Store, WriteOptions, WriteTx } from "@depute/store";
 import type { MissingContextRule, TaskChange, TaskObserver } from "../hooks.ts";
-import { type Advance, advance, advanceByTime } from "../rules/advance.ts";
+import { type Advance, advanceByTime } from "../rules/advance.ts";
+import { cancelIfOpen } from "../rules/cancel.ts";
 import { nextDeadline } from "../rules/limits.ts";
 import { hasOnlyBegun, type TaskRecord } from "../rules/record.ts";
 import type { Random } from "../rules/retry.ts";
@@ -249,11 +249,7 @@ export class Engine {
   async #endChildren(tx: WriteTx, { task }: TaskRecord): Promise<void> {
     const reason = `the task that it is a part of is ${statusName(task.status)}`;
     for (const childId of await openChildren(tx, task.id)) {
-      await this.changeWithin(tx, childId, (child, nowMs) => {
-        if (isTerminal(child.task.status)) return { record: child, events: [] };
-        const value = create(TaskCancelledSchema, { reason });
-        return advance(child, { payload: { case: "cancelled", value }, by: "parent" }, nowMs);
-      });
+      await this.changeWithin(tx, childId, (child, nowMs) => cancelIfOpen(child, reason, nowMs, "parent"));
     }
   }
 

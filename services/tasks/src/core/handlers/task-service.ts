@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { TaskCancelledSchema, type TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
+import type { TaskEvent } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { TaskCancellationSchema, TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TaskService } from "@depute/contracts/depute/tasks/v1/task_service_pb";
 import { DeputeError, ErrorReason, toTimestamp } from "@depute/core";
@@ -10,6 +10,7 @@ import { wholeTask } from "../engine/engine.ts";
 import { watchTask } from "../engine/watch.ts";
 import { withHeartbeats } from "../queue/with-heartbeats.ts";
 import { advance } from "../rules/advance.ts";
+import { cancelIfOpen, cancelNow } from "../rules/cancel.ts";
 import type { TaskRecord } from "../rules/record.ts";
 import { isHeld, isTerminal, statusName } from "../rules/state-machine.ts";
 import { isDelegator, isOverseer, requireVisible, taskNotFound } from "../rules/visibility.ts";
@@ -130,8 +131,7 @@ export function taskService(tasks: TasksContext): ServiceImpl<typeof TaskService
           const payload = { case: "cancellationRequested", value: asked } as const;
           return advance(before, { payload, by: "delegator" }, nowMs);
         }
-        const value = create(TaskCancelledSchema, { reason: reason || (task.cancellation?.reason ?? "") });
-        return advance(before, { payload: { case: "cancelled", value }, by: "delegator" }, nowMs);
+        return cancelNow(before, reason || (task.cancellation?.reason ?? ""), nowMs);
       });
       return { task: await readWhole(tasks, record.task.id), previousStatus, wasCancelled };
     },
@@ -147,12 +147,8 @@ function cancelOnDisconnect(
   const { signal } = context;
   const cancel = () => {
     if (stopping.aborted) return;
-    const left = create(TaskCancelledSchema, { reason: "the caller hung up" });
     engine
-      .change(taskId, (before, nowMs) => {
-        if (isTerminal(before.task.status)) return { record: before, events: [] };
-        return advance(before, { payload: { case: "cancelled", value: left }, by: "delegator" }, nowMs);
-      })
+      .change(taskId, (before, nowMs) => cancelIfOpen(before, "the caller hung up", nowMs))
       .catch((err: unknown) =>
         log.warn({ err, task: taskId }, "a task whose caller hung up was not cancelled"),
       );

@@ -79,7 +79,9 @@ export function afterRelease(task: Task): TaskPayload {
 }
 
 /** The end of work that its delegator has called off. */
-export function cancelled({ reason }: TaskCancellation): Extract<TaskPayload, { case: "cancelled" }> {
+export function cancelled({
+  reason,
+}: Pick<TaskCancellation, "reason">): Extract<TaskPayload, { case: "cancelled" }> {
   return { case: "cancelled", value: create(TaskCancelledSchema, { reason }) };
 }
 
