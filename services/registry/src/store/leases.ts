@@ -2,6 +2,7 @@ import { integer, type ReadTx, row, text, type WriteTx } from "@depute/store";
 import { NO_EXPIRY } from "../rules/liveness.ts";
 import { type LeaseCounts, runningThatMatter } from "../rules/removal-guard.ts";
 import type { AgentMemory } from "./agents.ts";
+import { IS_RUNNING, STANDING } from "./standing.ts";
 
 const N_ROW = row({ n: integer });
 const AGENT_ID_ROW = row({ agent_id: text });
@@ -22,16 +23,6 @@ export async function putLease(
     [agentId, heartbeatTime, expireTime, STANDING.running],
   );
 }
-
-/** What has been said of a lease. */
-export const STANDING = {
-  /** Not ended, as far as watchers know. */
-  running: 0,
-  /** Watchers were told that it ended. */
-  ended: 1,
-  /** Its agent was removed. */
-  removed: 2,
-} as const;
 
 /** Takes the lease of a removed agent out of the counting. */
 export async function retireLease(tx: WriteTx, agentId: string): Promise<void> {
@@ -68,7 +59,7 @@ export async function countLeases(
 export async function endedLeases(tx: ReadTx, asOf: number, limit: number): Promise<string[]> {
   const rows = await tx.all(
     AGENT_ID_ROW,
-    `SELECT agent_id FROM leases WHERE standing = ${STANDING.running} AND expire_time <= ?
+    `SELECT agent_id FROM leases WHERE ${IS_RUNNING} AND expire_time <= ?
      ORDER BY expire_time LIMIT ?`,
     [asOf, limit],
   );

@@ -1,5 +1,7 @@
+import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
 import type { Migration } from "@depute/store";
 import { AUTHORITIES } from "./authorities.ts";
+import { IS_RUNNING, STANDING } from "./standing.ts";
 
 /** Keys that capabilities are looked up by. */
 const KEYS = `
@@ -131,7 +133,7 @@ export const migrations: readonly Migration[] = [
       );
 
       ALTER TABLE leases ADD COLUMN standing BIGINT NOT NULL DEFAULT 0;    -- see store/leases.ts
-      UPDATE leases SET standing = 2 WHERE agent_id IN (SELECT id FROM agents WHERE status = 2);
+      UPDATE leases SET standing = ${STANDING.removed} WHERE agent_id IN (SELECT id FROM agents WHERE status = ${AgentStatus.REMOVED});
       DROP INDEX leases_by_expiry;
       CREATE INDEX leases_by_expiry ON leases (expire_time, standing);
 `,
@@ -174,7 +176,7 @@ export const migrations: readonly Migration[] = [
         time BIGINT NOT NULL,
         before TEXT                      -- JSON, who saw the agent before, where that changed
       );
-      CREATE INDEX leases_standing ON leases (expire_time) WHERE standing = 0;
+      CREATE INDEX leases_standing ON leases (expire_time) WHERE ${IS_RUNNING};
       CREATE TABLE registry_state (
         name TEXT PRIMARY KEY,
         value BIGINT NOT NULL

@@ -1,6 +1,6 @@
 import type { Migration } from "@depute/store";
+import { IS_PENDING } from "./conditions.ts";
 
-// Status 1 is TASK_STATUS_PENDING: the text of a migration never changes with a name.
 // Partial indexes keep the queue, the deadlines and the holders as small as what is open, however many tasks have ended.
 const TASKS = `
 CREATE TABLE tasks (
@@ -38,9 +38,9 @@ CREATE UNIQUE INDEX tasks_by_external_id ON tasks (delegator, external_id, agent
 CREATE INDEX tasks_by_delegator ON tasks (delegator, create_ms, task_id);
 CREATE INDEX tasks_by_correlation ON tasks (delegator, correlation_id, create_ms, task_id);
 CREATE INDEX tasks_by_agent ON tasks (delegator, agent_id, create_ms, task_id);
-CREATE INDEX tasks_queue ON tasks (agent_id, urgency, create_ms, task_id) WHERE status = 1;
+CREATE INDEX tasks_queue ON tasks (agent_id, urgency, create_ms, task_id) WHERE ${IS_PENDING};
 CREATE INDEX tasks_queue_by_capability ON tasks (agent_id, capability_id, urgency, create_ms, task_id)
-  WHERE status = 1;
+  WHERE ${IS_PENDING};
 CREATE INDEX tasks_by_deadline ON tasks (next_deadline_ms, task_id) WHERE next_deadline_ms IS NOT NULL;
 CREATE INDEX tasks_by_holder ON tasks (holder) WHERE holder IS NOT NULL;
 CREATE INDEX tasks_held_by_agent ON tasks (agent_id) WHERE holder IS NOT NULL;

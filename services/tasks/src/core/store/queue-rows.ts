@@ -1,5 +1,6 @@
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { ReadTx, WriteTx } from "@depute/store";
+import { IS_PENDING } from "./conditions.ts";
 
 /** What a worker takes. */
 export interface QueueFilter {
@@ -14,8 +15,7 @@ interface Waiting {
   create_ms: number;
 }
 
-// Written into the statement: a partial index is used only when its condition stands there.
-const WAITING = `status = ${TaskStatus.PENDING} AND queued_ms <= ? AND next_deadline_ms > ?`;
+const WAITING = `${IS_PENDING} AND queued_ms <= ? AND next_deadline_ms > ?`;
 
 /**
  * Ids of tasks that wait for this worker, may be taken by now, and whose time has not passed: by priority, then oldest

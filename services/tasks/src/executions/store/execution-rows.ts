@@ -2,7 +2,7 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import {
   type ExecutionReceipt,
   ExecutionReceiptSchema,
-  ExecutionStatus,
+  type ExecutionStatus,
 } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 import { ExecutionRequestSchema } from "@depute/contracts/agenta/delegation/v0/execution_request_pb";
 import { type Offer, OfferSchema } from "@depute/contracts/agenta/delegation/v0/offer_pb";
@@ -11,6 +11,7 @@ import type { ReadTx, SqlValue, WriteTx } from "@depute/store";
 import type { Load } from "../rules/admission.ts";
 import { RATE_WINDOW_MS } from "../rules/admission.ts";
 import type { ExecutionRecord } from "../rules/record.ts";
+import { IS_OPEN, IS_REJECTED, IS_TAKEN } from "./conditions.ts";
 
 interface Row {
   request: Uint8Array;
@@ -36,9 +37,6 @@ interface Row {
 const COLUMNS =
   "request, digest, buyer_principal, seller_principal, seller_organization, task_id, status, approval, settlement, " +
   "limit_amount, final_amount, capture_id, start_by_ms, deadline_ms, verify_by_ms, create_ms, end_ms, last_number";
-
-// Written into statements: a partial index is used only when its condition stands there.
-const OPEN = `status IN (${ExecutionStatus.ACCEPTED}, ${ExecutionStatus.IN_PROGRESS})`;
 
 async function find(tx: ReadTx, where: string, params: SqlValue[]): Promise<ExecutionRecord | undefined> {
   const row = await tx.get<Row>(`SELECT ${COLUMNS} FROM executions WHERE ${where}`, params);
@@ -138,11 +136,11 @@ export async function earliestDue(tx: ReadTx): Promise<number | undefined> {
 /** How busy an offer is, all its versions together. */
 export async function loadOf(tx: ReadTx, offerId: string, nowMs: number): Promise<Load> {
   const open = await tx.get<{ n: number }>(
-    `SELECT count(*) AS n FROM executions WHERE offer_id = ? AND ${OPEN}`,
+    `SELECT count(*) AS n FROM executions WHERE offer_id = ? AND ${IS_OPEN}`,
     [offerId],
   );
   const taken = await tx.get<{ n: number }>(
-    `SELECT count(*) AS n FROM executions WHERE offer_id = ? AND create_ms > ? AND status <> ${ExecutionStatus.REJECTED}`,
+    `SELECT count(*) AS n FROM executions WHERE offer_id = ? AND create_ms > ? AND ${IS_TAKEN}`,
     [offerId, nowMs - RATE_WINDOW_MS],
   );
   return { open: open?.n ?? 0, lastMinute: taken?.n ?? 0 };
@@ -151,7 +149,7 @@ export async function loadOf(tx: ReadTx, offerId: string, nowMs: number): Promis
 /** How many rejected requests of a buyer are kept. */
 export async function countRejected(tx: ReadTx, buyerId: string): Promise<number> {
   const row = await tx.get<{ n: number }>(
-    `SELECT count(*) AS n FROM executions WHERE buyer_id = ? AND status = ${ExecutionStatus.REJECTED}`,
+    `SELECT count(*) AS n FROM executions WHERE buyer_id = ? AND ${IS_REJECTED}`,
     [buyerId],
   );
   return row?.n ?? 0;
@@ -160,7 +158,7 @@ export async function countRejected(tx: ReadTx, buyerId: string): Promise<number
 /** What the parts of an execution cost or may cost, minor units: what came to nothing costs nothing. */
 export async function spentOnParts(tx: ReadTx, parentRequestId: string): Promise<bigint> {
   const row = await tx.get<{ spent: number | null }>(
-    `SELECT sum(CASE WHEN ${OPEN} THEN limit_amount ELSE coalesce(final_amount, 0) END) AS spent
+    `SELECT sum(CASE WHEN ${IS_OPEN} THEN limit_amount ELSE coalesce(final_amount, 0) END) AS spent
      FROM executions WHERE parent_request_id = ? AND parent_request_id <> ''`,
     [parentRequestId],
   );

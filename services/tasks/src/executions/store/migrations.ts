@@ -1,6 +1,6 @@
 import type { Migration } from "@depute/store";
+import { IS_OPEN, IS_REJECTED, IS_TAKEN } from "./conditions.ts";
 
-// Status 1 is EXECUTION_STATUS_ACCEPTED, 2 REJECTED, 3 IN_PROGRESS.
 const EXECUTIONS = `
 CREATE TABLE executions (
   request_id TEXT PRIMARY KEY,
@@ -31,14 +31,14 @@ CREATE TABLE executions (
 );
 CREATE UNIQUE INDEX executions_by_key ON executions (buyer_id, idempotency_key);
 CREATE UNIQUE INDEX executions_by_task ON executions (task_id) WHERE task_id IS NOT NULL;
-CREATE INDEX executions_open ON executions (offer_id) WHERE status IN (1, 3);
-CREATE INDEX executions_taken ON executions (offer_id, create_ms) WHERE status <> 2;
+CREATE INDEX executions_open ON executions (offer_id) WHERE ${IS_OPEN};
+CREATE INDEX executions_taken ON executions (offer_id, create_ms) WHERE ${IS_TAKEN};
 CREATE INDEX executions_to_verify ON executions (verify_by_ms, request_id) WHERE verify_by_ms IS NOT NULL;
 CREATE INDEX executions_by_buyer ON executions (buyer_id, create_ms, request_id);
 CREATE INDEX executions_by_seller ON executions (seller_id, create_ms, request_id);
 CREATE INDEX executions_by_parent ON executions (parent_request_id) WHERE parent_request_id <> '';
-CREATE INDEX executions_rejected ON executions (end_ms, request_id) WHERE status = 2;
-CREATE INDEX executions_rejected_by_buyer ON executions (buyer_id) WHERE status = 2;
+CREATE INDEX executions_rejected ON executions (end_ms, request_id) WHERE ${IS_REJECTED};
+CREATE INDEX executions_rejected_by_buyer ON executions (buyer_id) WHERE ${IS_REJECTED};
 CREATE INDEX executions_by_end ON executions (end_ms, request_id) WHERE end_ms IS NOT NULL;
 
 CREATE TABLE execution_offers (

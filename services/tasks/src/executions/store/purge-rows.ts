@@ -1,5 +1,5 @@
-import { ExecutionStatus } from "@depute/contracts/agenta/delegation/v0/execution_receipt_pb";
 import type { ReadTx, WriteTx } from "@depute/store";
+import { IS_REJECTED } from "./conditions.ts";
 
 /** What hangs on an execution, by its request's id. */
 const PARTS = [
@@ -23,7 +23,7 @@ export async function endedExecutions(tx: ReadTx, endMs: number, limit: number):
 /** Ids of requests that were rejected before a time, the oldest first. */
 export async function rejectedExecutions(tx: ReadTx, endMs: number, limit: number): Promise<string[]> {
   const rows = await tx.all<{ request_id: string }>(
-    `SELECT request_id FROM executions WHERE status = ${ExecutionStatus.REJECTED} AND end_ms <= ?
+    `SELECT request_id FROM executions WHERE ${IS_REJECTED} AND end_ms <= ?
      ORDER BY end_ms, request_id LIMIT ?`,
     [endMs, limit],
   );
