@@ -4,10 +4,10 @@ import { DeputeError, ErrorReason } from "@depute/core";
 import { fromConnectError, Outbox, ownHeaders, type ServiceDeps, StreamFollower } from "@depute/service";
 import type { WriteTx } from "@depute/store";
 import { defineModule, type OpenModule, type TaskEngine } from "../core/index.ts";
-import { deleteCall, firstCalls, type ReviewCallRow } from "./call-rows.ts";
-import { REVIEW_MIGRATIONS } from "./migrations.ts";
-import { Oversight } from "./oversight.ts";
 import { REVIEW_SETTINGS } from "./settings.ts";
+import { deleteCall, firstCalls, type ReviewCallRow } from "./store/call-rows.ts";
+import { REVIEW_MIGRATIONS } from "./store/migrations.ts";
+import { Oversight } from "./work/oversight.ts";
 
 /** The cursor's name in the store. */
 const CURSOR = "reviews";

@@ -8,10 +8,10 @@ import {
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { invalid } from "@depute/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { as, type Bench, begin, openBench } from "../testing/bench.ts";
-import { ALICE, BOB } from "../testing/fakes.ts";
-import { refusal } from "../testing/platform.ts";
-import { decide, reviewOf, until } from "../testing/reviews.ts";
+import { as, type Bench, begin, openBench } from "../../testing/bench.ts";
+import { ALICE, BOB } from "../../testing/fakes.ts";
+import { refusal } from "../../testing/platform.ts";
+import { decide, reviewOf, until } from "../../testing/reviews.ts";
 
 const CHIEF = `${"D".repeat(42)}M`;
 const [HER, ME] = [as(ALICE), as(BOB)];

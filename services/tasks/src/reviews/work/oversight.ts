@@ -16,10 +16,8 @@ import {
   type TaskChange,
   type TaskEngine,
   type TaskRecord,
-} from "../core/index.ts";
-import { insertCall, type ReviewCall } from "./call-rows.ts";
-import { decisionOf, undecided } from "./decision.ts";
-import { requestOf, shortened } from "./request.ts";
+} from "../../core/index.ts";
+import { insertCall, type ReviewCall } from "../store/call-rows.ts";
 import {
   answerInquiries,
   deleteReview,
@@ -28,7 +26,9 @@ import {
   noteInquiry,
   readReview,
   reviewOfTask,
-} from "./rows.ts";
+} from "../store/review-rows.ts";
+import { decisionOf, undecided } from "./decision.ts";
+import { requestOf, shortened } from "./request.ts";
 
 /** The shortest time that a review has, milliseconds. */
 const MIN_TIMEOUT_MS = 1000;

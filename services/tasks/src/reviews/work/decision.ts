@@ -3,7 +3,7 @@ import {
   ReviewState,
   ReviewVerdict,
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
-import type { Decision } from "../core/index.ts";
+import type { Decision } from "../../core/index.ts";
 
 const VERDICTS: Partial<Record<ReviewState, ReviewVerdict>> = {
   [ReviewState.APPROVED]: ReviewVerdict.APPROVED,

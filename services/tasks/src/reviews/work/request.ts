@@ -5,8 +5,8 @@ import {
   ReviewKind,
 } from "@depute/contracts/depute/verifier/v1/review_service_pb";
 import { LOCAL_PRINCIPAL } from "@depute/service";
-import { checkValue, MAX_VALUE_BYTES, type TaskRecord } from "../core/index.ts";
-import type { HeldReview } from "./rows.ts";
+import { checkValue, MAX_VALUE_BYTES, type TaskRecord } from "../../core/index.ts";
+import type { HeldReview } from "../store/review-rows.ts";
 
 /** The largest result that a review shows, bytes as JSON; a larger one is read with GetTask. */
 const MAX_CONTENT_BYTES = MAX_VALUE_BYTES / 4;
