@@ -10,6 +10,7 @@ import {
   invalid,
   reasonName,
   reasonNamed,
+  requestIdReused,
   Status,
   statusOf,
   UNKNOWN,
@@ -107,4 +108,15 @@ describe("DeputeError", () => {
     expect(error.message).toBe("filter.name: too long");
     expect(error.violations).toEqual([{ field: "filter.name", description: "too long" }]);
   });
+});
+
+it.each([
+  [requestIdReused("r1"), "request_id: came with another body before; use a new one", "request_id"],
+  [
+    requestIdReused("k1", "request", "request.idempotency_key"),
+    "request.idempotency_key: came with another request before; use a new one",
+    "request.idempotency_key",
+  ],
+])("a request id that came with something else is refused with its field: %s", (refusal, message, field) => {
+  expect(refusal).toMatchObject({ reason: ErrorReason.REQUEST_ID_REUSED, message, violations: [{ field }] });
 });

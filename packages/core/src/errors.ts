@@ -125,6 +125,20 @@ export function reasonNamed(name: string): ErrorReason | undefined {
   return byName.get(name);
 }
 
+/**
+ * The refusal of a request id, or of another key that makes a call idempotent, that came with something else before.
+ *
+ * @param what what came with it, e.g. `draft`
+ * @param field where the request has the key
+ */
+export function requestIdReused(requestId: string, what = "body", field = "request_id"): DeputeError {
+  const description = `came with another ${what} before; use a new one`;
+  return new DeputeError(ErrorReason.REQUEST_ID_REUSED, `${field}: ${description}`, {
+    metadata: { request_id: requestId },
+    violations: [{ field, description }],
+  });
+}
+
 /** An INVALID_REQUEST whose fault is in one field. */
 export function invalid(field: string, description: string): DeputeError {
   return new DeputeError(

@@ -5,6 +5,7 @@ import {
   encodeBase64Url,
   invalid,
   newId,
+  requestIdReused,
   type Timers,
 } from "@depute/core";
 import { type CryptoEngine, generateKeypair, type Keypair, keypairFromSeed } from "@depute/dct";
@@ -23,7 +24,6 @@ import {
   keysOlderThan,
   type StoredKey,
 } from "./store/kept-keys.ts";
-import { requestIdReused } from "./store/mint-requests.ts";
 
 const ROTATE_EVERY_MS = 60_000;
 const ROTATED_AT_ONCE = 100;
@@ -90,7 +90,7 @@ export class KeyStore {
     return this.#options.store.write(async (tx) => {
       const before = await findKeyByRequest(tx, owner, requestId);
       if (before !== undefined && before.digest !== digest) {
-        throw requestIdReused({ requestId }, "was used with another body");
+        throw requestIdReused(requestId);
       }
       if (before !== undefined) return before;
       if ((await countKeys(tx, owner)) >= MAX_KEYS_OF_ONE) {

@@ -1,4 +1,4 @@
-import { type Clock, DeputeError, ErrorReason, newId } from "@depute/core";
+import { type Clock, DeputeError, ErrorReason, newId, requestIdReused } from "@depute/core";
 import type { VerifiedBlock } from "@depute/dct";
 import type { ReadTx, Store, WriteTx } from "@depute/store";
 import type { AuditLog } from "./audit-log.ts";
@@ -12,7 +12,6 @@ import {
   SPEND_RETENTION_MS,
   settled,
 } from "./rules/spend.ts";
-import { requestIdReused } from "./store/mint-requests.ts";
 import {
   findByRequest,
   findReservation,
@@ -229,7 +228,7 @@ function same(
   digest: string,
 ): StoredReservation | undefined {
   if (reservation === undefined || reservation.digest === digest) return reservation;
-  throw requestIdReused({ requestId }, "was used with another body");
+  throw requestIdReused(requestId);
 }
 
 function notFound(id: string): DeputeError {

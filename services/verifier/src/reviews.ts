@@ -1,5 +1,13 @@
 import type { Bus } from "@depute/bus";
-import { type Clock, canonicalBytes, DeputeError, ErrorReason, encodeBase64Url, newId } from "@depute/core";
+import {
+  type Clock,
+  canonicalBytes,
+  DeputeError,
+  ErrorReason,
+  encodeBase64Url,
+  newId,
+  requestIdReused,
+} from "@depute/core";
 import type { CryptoEngine } from "@depute/dct";
 import type { Store, WriteTx } from "@depute/store";
 import {
@@ -104,9 +112,9 @@ export class Reviews {
     validateReview(review);
     return this.#store.write(async (tx) => {
       const known = await getRequestedReview(tx, wanted.creator, wanted.requestId);
-      if (known !== undefined && known.digest !== digest) throw requestReused(wanted.requestId);
+      if (known !== undefined && known.digest !== digest) throw requestIdReused(wanted.requestId);
       if (known !== undefined) return known;
-      if (wanted.id !== undefined && (await getReview(tx, id)) !== undefined) throw requestReused(id);
+      if (wanted.id !== undefined && (await getReview(tx, id)) !== undefined) throw requestIdReused(id);
       await insertReview(tx, review, content);
       tx.afterCommit(() => {
         this.#bus.publish(REVIEW_TOPIC, review.id);
@@ -147,7 +155,7 @@ export class Reviews {
         ({ requestId, inquirer }) => requestId === question.requestId && inquirer === question.reviewer,
       );
       if (same?.text === question.text) return same;
-      if (same !== undefined) throw requestReused(question.requestId);
+      if (same !== undefined) throw requestIdReused(question.requestId);
       const inquiry = inquire(review, before.length, question, now);
       await insertInquiry(tx, id, { ...inquiry, requestId: question.requestId });
       await this.#changed(tx, id);
@@ -214,11 +222,4 @@ export class Reviews {
 
 export function reviewNotFound(id: string): DeputeError {
   return new DeputeError(ErrorReason.REVIEW_NOT_FOUND, "no such review", { metadata: { review: id } });
-}
-
-function requestReused(requestId: string): DeputeError {
-  return new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id came with another body before", {
-    metadata: { request_id: requestId },
-    violations: [{ field: "request_id", description: "used with another body" }],
-  });
 }

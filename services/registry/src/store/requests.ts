@@ -1,4 +1,4 @@
-import { DeputeError, ErrorReason } from "@depute/core";
+import { requestIdReused } from "@depute/core";
 import { bytes, type ReadTx, row, text, type WriteTx } from "@depute/store";
 
 const DIGEST_ANSWER_ROW = row({ digest: text, answer: bytes });
@@ -29,10 +29,7 @@ export async function recall(tx: ReadTx, key: RequestKey): Promise<Uint8Array | 
     [key.caller, key.requestId],
   );
   if (row === undefined || row.digest === key.digest) return row?.answer;
-  throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id was used with another body", {
-    metadata: { request_id: key.requestId },
-    violations: [{ field: "request_id", description: "was used with another body" }],
-  });
+  throw requestIdReused(key.requestId);
 }
 
 /** Keeps the answer, and forgets a few that were kept long enough. */

@@ -4,7 +4,7 @@ import {
   MintTokenRequestSchema,
   type MintTokenResponseSchema,
 } from "@depute/contracts/depute/tokens/v1/token_service_pb";
-import { canonicalJson, encodeBase64Url, invalid } from "@depute/core";
+import { canonicalJson, encodeBase64Url, invalid, requestIdReused } from "@depute/core";
 import {
   type Authority,
   attachAuthoritySignature,
@@ -23,7 +23,7 @@ import { linksOf } from "../rules/delegations.ts";
 import { refusedMint } from "../rules/denials.ts";
 import { bindingOf, fromSerialized } from "../rules/documents.ts";
 import { mintParams } from "../rules/mint.ts";
-import { type MintKey, recallMint, rememberMint, requestIdReused } from "../store/mint-requests.ts";
+import { type MintKey, recallMint, rememberMint } from "../store/mint-requests.ts";
 
 /**
  * Mints a root token (DelegateOS 3.3).
@@ -84,7 +84,7 @@ export async function mintAs(
 /** The token of an authority, signed by its issuer. The same authority always gives the same token. */
 function signed({ engine }: TokensContext, authority: Authority, key: MintKey, issuer: Keypair) {
   if (authority.issuer !== issuer.principal.id) {
-    throw requestIdReused(key, "was used with another issuer");
+    throw requestIdReused(key.requestId, "issuer");
   }
   const signature = engine.sign(authoritySigningInput(engine, authority), issuer.privateKey);
   const token = checked(() => attachAuthoritySignature(engine, authority, signature));

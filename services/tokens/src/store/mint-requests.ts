@@ -1,4 +1,4 @@
-import { DeputeError, ErrorReason } from "@depute/core";
+import { requestIdReused } from "@depute/core";
 import type { Authority } from "@depute/dct";
 import { type ReadTx, row, text, type WriteTx } from "@depute/store";
 
@@ -31,7 +31,7 @@ export async function recallMint(tx: ReadTx, key: MintKey): Promise<Authority | 
   );
   if (row === undefined) return undefined;
   if (row.digest === key.digest) return JSON.parse(row.authority) as Authority;
-  throw requestIdReused(key, "was used with another body");
+  throw requestIdReused(key.requestId);
 }
 
 /** Keeps the authority, and forgets a few that were kept long enough. */
@@ -45,12 +45,4 @@ export async function rememberMint(tx: WriteTx, key: MintKey, authority: string,
        (SELECT caller, request_id FROM mint_requests WHERE create_ms < ? ORDER BY create_ms LIMIT ?)`,
     [now - MINT_RETENTION_MS, FORGOTTEN_AT_ONCE],
   );
-}
-
-/** The refusal of a request id that stands for something else. */
-export function requestIdReused({ requestId }: Pick<MintKey, "requestId">, description: string): DeputeError {
-  return new DeputeError(ErrorReason.REQUEST_ID_REUSED, `the request id ${description}`, {
-    metadata: { request_id: requestId },
-    violations: [{ field: "request_id", description }],
-  });
 }

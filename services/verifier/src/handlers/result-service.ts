@@ -25,6 +25,7 @@ import {
   ErrorReason,
   encodePageToken,
   invalid,
+  requestIdReused,
   toTimestamp,
 } from "@depute/core";
 import { bytesOf, cutPage, ownHeaders } from "@depute/service";
@@ -171,7 +172,8 @@ export function resultService(verifier: Verifier): ServiceImpl<typeof ResultServ
       const row = await store.write(async (tx) => {
         const known = await getResult(tx, result.verificationId);
         if (known?.digest === digest) return known;
-        if (known !== undefined) throw idReused(result.verificationId);
+        if (known !== undefined)
+          throw requestIdReused(result.verificationId, "result", "result.verification_id");
         assertRole(result.verifierAgent ?? terms.seller, terms, owners);
         assertBorne(result, terms, pieces);
         const final = await finalResult(tx, result.receiptId);
@@ -273,17 +275,6 @@ function fromDocument(document: string) {
   const decoded = decode(VerificationResultSchema, JSON.parse(document));
   if (!decoded.ok) throw new Error(`a stored verification result is damaged: ${decoded.error.message}`);
   return decoded.message;
-}
-
-function idReused(verificationId: string): DeputeError {
-  return new DeputeError(
-    ErrorReason.REQUEST_ID_REUSED,
-    "the verification_id came with another result before",
-    {
-      metadata: { request_id: verificationId },
-      violations: [{ field: "result.verification_id", description: "used with another result" }],
-    },
-  );
 }
 
 function isFinal({ verificationId }: ResultRow): DeputeError {

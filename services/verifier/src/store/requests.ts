@@ -1,4 +1,4 @@
-import { DeputeError, ErrorReason } from "@depute/core";
+import { requestIdReused } from "@depute/core";
 import { type ReadTx, row, text, type WriteTx } from "@depute/store";
 
 const DIGEST_ATTESTATION_ID_ROW = row({ digest: text, attestationId: text });
@@ -27,10 +27,7 @@ export async function answeredBefore(tx: ReadTx, key: RequestKey): Promise<strin
   );
   if (row === undefined) return undefined;
   if (row.digest === key.digest) return row.attestationId;
-  throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id came with another body before", {
-    metadata: { request_id: key.requestId },
-    violations: [{ field: "request_id", description: "used with another body" }],
-  });
+  throw requestIdReused(key.requestId);
 }
 
 /** Remembers an answer, and forgets those that are too old. @param now milliseconds since the Unix epoch */

@@ -1,6 +1,6 @@
 import type { Task } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { TaskDraft } from "@depute/contracts/depute/tasks/v1/task_service_pb";
-import { DeputeError, ErrorReason, newId } from "@depute/core";
+import { DeputeError, ErrorReason, newId, requestIdReused } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
 import { bringsTheSame, firstExpiry, packContexts, sendContexts } from "../contexts/carry-contexts.ts";
 import type { ContextMemory } from "../contexts/context-memory.ts";
@@ -83,9 +83,7 @@ async function findKnown(
   const byRequest = await findRequest(tx, delegator, requestId);
   if (byRequest !== undefined) {
     if (await isSame(byRequest)) return { taskId: byRequest.task_id, replace: false };
-    throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id was used with another draft", {
-      metadata: { request_id: requestId },
-    });
+    throw requestIdReused(requestId, "draft");
   }
   if (draft.externalId === "") return undefined;
   const holder =

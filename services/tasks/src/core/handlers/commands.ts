@@ -15,7 +15,7 @@ import {
   type SuspendTaskRequest,
   type WaitTaskRequest,
 } from "@depute/contracts/depute/tasks/v1/task_service_pb";
-import { DeputeError, ErrorReason, invalid } from "@depute/core";
+import { DeputeError, ErrorReason, invalid, requestIdReused } from "@depute/core";
 import { messageDigest, waitFor } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import type { Caller } from "../caller.ts";
@@ -203,9 +203,7 @@ export async function isAnswered(
   const known = requestId === "" ? undefined : await findCommand(tx, { caller: principal, requestId });
   if (known === undefined) return false;
   if (known.digest === digest) return true;
-  throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id was used with another body", {
-    metadata: { request_id: requestId },
-  });
+  throw requestIdReused(requestId);
 }
 
 /**

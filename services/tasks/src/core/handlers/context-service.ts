@@ -4,7 +4,7 @@ import type {
   ContextService,
   ShareContextRequest,
 } from "@depute/contracts/depute/tasks/v1/context_service_pb";
-import { DeputeError, ErrorReason } from "@depute/core";
+import { DeputeError, ErrorReason, requestIdReused } from "@depute/core";
 import type { ReadTx, WriteTx } from "@depute/store";
 import type { Caller } from "../caller.ts";
 import type { ContextMemory } from "../contexts/context-memory.ts";
@@ -101,9 +101,7 @@ async function findKnown(tx: WriteTx, memory: ContextMemory, asked: ContextRecor
   const byRequest = found?.digest === "" ? await orGivesWay(tx, found, nowMs) : found;
   // Nothing is known of what a request said whose data could not be persisted.
   if (byRequest !== undefined && byRequest.digest !== "" && byRequest.digest !== digest) {
-    throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id was used with another context", {
-      metadata: { request_id: requestId },
-    });
+    throw requestIdReused(requestId, "context");
   }
   if (byRequest !== undefined || externalId === "") return byRequest;
   const there = await lookUp(tx, memory, owner, { case: "externalId", value: externalId });

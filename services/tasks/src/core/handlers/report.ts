@@ -2,7 +2,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { TaskPartialSchema } from "@depute/contracts/depute/tasks/v1/task_event_pb";
 import { TaskProgressSchema } from "@depute/contracts/depute/tasks/v1/task_pb";
 import type { Lease, WorkerDirective } from "@depute/contracts/depute/tasks/v1/worker_service_pb";
-import { DeputeError, ErrorReason } from "@depute/core";
+import { requestIdReused } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import type { Decide } from "../engine/engine.ts";
 import { advance, extendLease } from "../rules/advance.ts";
@@ -47,7 +47,7 @@ export async function report(
     requireLease(before, lease);
     const known = requestId === "" ? undefined : await findReport(tx, key);
     if (known !== undefined) {
-      if (known.digest !== digest) throw reused(requestId);
+      if (known.digest !== digest) throw requestIdReused(requestId, "report");
       sequence = BigInt(known.sequence);
       return { record: extendLease(before, nowMs), events: [] };
     }
@@ -72,10 +72,4 @@ function digestOf(payload: Report["payload"]): string {
   return payload.case === "progress"
     ? sha256Hex(toBinary(TaskProgressSchema, payload.value))
     : sha256Hex(toBinary(TaskPartialSchema, payload.value));
-}
-
-function reused(requestId: string): DeputeError {
-  return new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id was used with another report", {
-    metadata: { request_id: requestId },
-  });
 }

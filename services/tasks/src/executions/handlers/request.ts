@@ -7,7 +7,7 @@ import {
   ExecutionRequestSchema,
 } from "@depute/contracts/agenta/delegation/v0/execution_request_pb";
 import { AgentStatus } from "@depute/contracts/depute/registry/v1/agent_pb";
-import { DeputeError, ErrorReason } from "@depute/core";
+import { DeputeError, ErrorReason, requestIdReused } from "@depute/core";
 import { mayActFor, messageDigest } from "@depute/service";
 import type { ReadTx } from "@depute/store";
 import { checkValue, DELEGATE_RIGHT, MAX_VALUE_BYTES } from "../../core/index.ts";
@@ -92,8 +92,5 @@ async function findAnswered(tx: ReadTx, { request, digest }: Asked): Promise<Ans
   }
   const field = byKey === undefined ? "request.request_id" : "request.idempotency_key";
   if (byKey === undefined && (await findExecution(tx, requestId)) === undefined) return undefined;
-  throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, `${field}: came with another request before`, {
-    metadata: { request_id: byKey === undefined ? requestId : idempotencyKey },
-    violations: [{ field, description: "came with another request before" }],
-  });
+  throw requestIdReused(byKey === undefined ? requestId : idempotencyKey, "request", field);
 }

@@ -7,7 +7,7 @@ import {
   SendMessageResponseSchema,
 } from "@depute/contracts/depute/tasks/v1/message_service_pb";
 import { TaskStatus } from "@depute/contracts/depute/tasks/v1/task_pb";
-import { capCodeOf, DeputeError, ErrorReason, invalid, toTimestamp } from "@depute/core";
+import { capCodeOf, DeputeError, ErrorReason, invalid, requestIdReused, toTimestamp } from "@depute/core";
 import { sha256Hex } from "@depute/core/sha256";
 import { fromConnectError, type Identity, messageDigest } from "@depute/service";
 import type { ReadTx } from "@depute/store";
@@ -149,9 +149,7 @@ async function answered(
   const known = requestId === "" ? undefined : await findSent(tx, sender, requestId);
   if (known === undefined) return undefined;
   if (known.digest !== digest) {
-    throw new DeputeError(ErrorReason.REQUEST_ID_REUSED, "the request id was used with another message", {
-      metadata: { request_id: requestId.slice(2) },
-    });
+    throw requestIdReused(requestId.slice(2), "message");
   }
   const stored = await readMessage(tx, known.message_id);
   const task = isByTask && stored !== undefined ? await readKnown(tx, engine, stored.taskId) : undefined;
