@@ -1,5 +1,6 @@
 import type { Timers } from "@depute/core";
 import type { Logger } from "./log.ts";
+import { pause } from "./stream-follower.ts";
 
 /** Rows that are read at once. */
 const BATCH = 50;
@@ -40,7 +41,7 @@ export class Outbox<Row> {
 
   start(): void {
     // The services of one process start one after the other; nobody is called before all of them are up.
-    this.#done = this.#wait(0).then(() => this.#run());
+    this.#done = pause(0, this.#options.timers, this.#closing.signal).then(() => this.#run());
   }
 
   /** There is something new. */
@@ -56,18 +57,23 @@ export class Outbox<Row> {
 
   async #run(): Promise<void> {
     const { signal } = this.#closing;
+    const { timers } = this.#options;
     for (let waitMs = FIRST_WAIT_MS; !signal.aborted; ) {
       this.#woken = false;
       try {
         const isMore = await this.#tellBatch(() => {
           waitMs = FIRST_WAIT_MS;
         });
-        if (!isMore && !this.#woken) await this.#wait(LONGEST_WAIT_MS, true);
+        if (!isMore && !this.#woken) {
+          await pause(LONGEST_WAIT_MS, timers, signal, (wake) => {
+            this.#wake = wake;
+          });
+        }
       } catch (error) {
         if (signal.aborted) return;
         this.#options.log.warn({ err: error, waitMs }, `${this.#options.what}; trying again`);
         // What comes meanwhile does not make the other service answer any sooner.
-        await this.#wait(waitMs);
+        await pause(waitMs, timers, signal);
         waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS);
       }
     }
@@ -85,21 +91,5 @@ export class Outbox<Row> {
       onTold();
     }
     return rows.length === BATCH;
-  }
-
-  #wait(ms: number, untilWoken = false): Promise<void> {
-    const { signal } = this.#closing;
-    if (signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      const over = () => {
-        cancel();
-        signal.removeEventListener("abort", over);
-        this.#wake = () => {};
-        resolve();
-      };
-      const cancel = this.#options.timers.after(ms, over);
-      signal.addEventListener("abort", over, { once: true });
-      if (untilWoken) this.#wake = over;
-    });
   }
 }

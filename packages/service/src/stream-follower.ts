@@ -58,8 +58,17 @@ export class StreamFollower {
   }
 }
 
-/** Resolves after some milliseconds, or as soon as the signal aborts. */
-export function pause(ms: number, timers: Timers, signal: AbortSignal): Promise<void> {
+/**
+ * Resolves after some milliseconds, or as soon as the signal aborts.
+ *
+ * @param untilWoken is given what ends the pause sooner; it does nothing once the pause is over
+ */
+export function pause(
+  ms: number,
+  timers: Timers,
+  signal: AbortSignal,
+  untilWoken?: (wake: () => void) => void,
+): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
     const over = () => {
@@ -69,5 +78,6 @@ export function pause(ms: number, timers: Timers, signal: AbortSignal): Promise<
     };
     const cancel = timers.after(ms, over);
     signal.addEventListener("abort", over, { once: true });
+    untilWoken?.(over);
   });
 }

@@ -1,7 +1,7 @@
 import type { Bus } from "@depute/bus";
 import { DeputeError, ErrorReason, type Timers } from "@depute/core";
 import type { CryptoEngine, RevocationEntry } from "@depute/dct";
-import type { Logger } from "@depute/service";
+import { type Logger, pause } from "@depute/service";
 import type { Store } from "@depute/store";
 import { type Fetch, request } from "./outbound.ts";
 import type { RevocationLog } from "./revocation-log.ts";
@@ -158,19 +158,12 @@ export class RevocationPeers {
   }
 
   /** @param isWoken whether a new revocation ends it as well */
-  #wait(ms: number, isWoken: boolean): Promise<void> {
-    const { signal } = this.#stop;
-    if (signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      const over = () => {
-        cancel();
-        this.#wakers.delete(over);
-        signal.removeEventListener("abort", over);
-        resolve();
-      };
-      const cancel = this.#options.timers.after(ms, over);
-      if (isWoken) this.#wakers.add(over);
-      signal.addEventListener("abort", over, { once: true });
+  async #wait(ms: number, isWoken: boolean): Promise<void> {
+    let waker = () => {};
+    await pause(ms, this.#options.timers, this.#stop.signal, (wake) => {
+      waker = wake;
+      if (isWoken) this.#wakers.add(wake);
     });
+    this.#wakers.delete(waker);
   }
 }
