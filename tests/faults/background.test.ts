@@ -103,7 +103,7 @@ test.runIf(postgres !== undefined)(
     // They did meet it, in every service.
     expect([...complaints]).toEqual(
       expect.arrayContaining([
-        "leases were not looked at",
+        "leases were not looked at; trying again",
         "old keys cannot be replaced; trying again",
         "outcomes cannot be told to the registry; trying again",
         "time limits could not be applied; trying again",
