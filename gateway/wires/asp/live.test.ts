@@ -34,7 +34,7 @@ beforeEach(async () => {
     yield begin;
     await new Promise(() => {});
   };
-  const clients = { sessions: { watchSession: () => watched() } } as unknown as Clients;
+  const clients = { aspSessions: { watchSession: () => watched() } } as unknown as Clients;
   const [route] = aspUpgrades(clients, {
     log: createLogger({ level: "silent", name: "test" }),
     clock,
