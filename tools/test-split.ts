@@ -31,7 +31,15 @@ export const SLOW: readonly string[] = [
   "**/model.test.ts",
   "**/*.property.test.ts",
   "packages/core/src/quick-{encode,rules}.test.ts",
+  "packages/dct/src/fast/paths.test.ts",
+  "services/verifier/src/rules/quick-schema.test.ts",
   "tests/agenta/formats.test.ts",
+  // Every route, and every list, over sockets.
+  "tests/gateway/{answer-limits,bodies,schemas}.test.ts",
+  // Agents' own endpoints, and what takes a while to pass.
+  "tests/nekte/{context-end,endpoints,push}.test.ts",
+  "tests/asp/{authorities,farming}.test.ts",
+  "tests/sdk/worker.test.ts",
 ];
 
 /**
