@@ -38,6 +38,14 @@ export class MigrationError extends Error {
   override readonly name = "MigrationError";
 }
 
+/** The refusal of a database whose record of migrations has another form. @param cause what reading that record threw */
+export function foreignRecord(cause: unknown): MigrationError {
+  return new MigrationError(
+    "the database was made by an earlier revision or another program, so its tables cannot be used; start with an empty one",
+    { cause },
+  );
+}
+
 /** SHA-256 of the statements of both dialects, in hexadecimal: a change of either is a change of the migration. */
 export function checksum({ sql, postgres = "" }: Migration): string {
   // No statement has a NUL, so no two pairs of texts are joined to the same one.

@@ -2,6 +2,7 @@ import { systemClock } from "@depute/core";
 import {
   type AppliedMigration,
   checksum,
+  foreignRecord,
   MigrationError,
   type Migrations,
   type ModuleMigration,
@@ -32,10 +33,17 @@ export async function migrate(client: StoreClient, migrations: Migrations): Prom
   await client.query(SCHEMA);
   await client.query(FUNCTIONS);
   await client.query(probeTable("BYTEA"));
-  const { rows } = await client.query<AppliedMigration>(
-    "SELECT module, id, checksum FROM schema_migrations ORDER BY module, id",
-  );
-  for (const migration of pendingMigrations(migrations, rows)) await apply(client, migration);
+  for (const migration of pendingMigrations(migrations, await appliedTo(client)))
+    await apply(client, migration);
+}
+
+async function appliedTo(client: StoreClient): Promise<AppliedMigration[]> {
+  const sql = "SELECT module, id, checksum FROM schema_migrations ORDER BY module, id";
+  try {
+    return (await client.query<AppliedMigration>(sql)).rows;
+  } catch (cause) {
+    throw endsConnection(cause) ? cause : foreignRecord(cause);
+  }
 }
 
 async function apply(client: StoreClient, migration: ModuleMigration): Promise<void> {

@@ -2,6 +2,7 @@ import { systemClock } from "@depute/core";
 import {
   type AppliedMigration,
   checksum,
+  foreignRecord,
   MigrationError,
   type Migrations,
   type ModuleMigration,
@@ -31,16 +32,21 @@ function applyNext(connection: SqliteConnection, migrations: Migrations): boolea
   connection.exec("BEGIN IMMEDIATE");
   try {
     connection.run(SCHEMA);
-    const applied = connection.all<AppliedMigration>(
-      "SELECT module, id, checksum FROM schema_migrations ORDER BY module, id",
-    );
-    const [next] = pendingMigrations(migrations, applied);
+    const [next] = pendingMigrations(migrations, appliedTo(connection));
     if (next !== undefined) apply(connection, next);
     connection.exec("COMMIT");
     return next !== undefined;
   } catch (error) {
     if (connection.isInTransaction) connection.exec("ROLLBACK");
     throw error;
+  }
+}
+
+function appliedTo(connection: SqliteConnection): AppliedMigration[] {
+  try {
+    return connection.all("SELECT module, id, checksum FROM schema_migrations ORDER BY module, id");
+  } catch (cause) {
+    throw foreignRecord(cause);
   }
 }
 

@@ -33,6 +33,22 @@ const ANOTHER: Migration = {
 };
 
 describe("a file", () => {
+  test("with a record of migrations of another form is refused, and stays as it is", async () => {
+    const file = newFile();
+    mkdirSync(dirname(file));
+    const earlier = new DatabaseSync(file);
+    earlier.exec("CREATE TABLE schema_migrations (id INTEGER PRIMARY KEY, checksum TEXT)");
+    earlier.close();
+    const opened = openStore({ file, migrations: [TABLE], onError });
+    await expect(opened).rejects.toThrow(MigrationError);
+    await expect(opened).rejects.toThrow("start with an empty one");
+    const still = new DatabaseSync(file);
+    expect(still.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all()).toEqual([
+      { name: "schema_migrations" },
+    ]);
+    still.close();
+  });
+
   test("is there again when opened again, and only the owner may read it", async () => {
     const file = newFile();
     const store = await openStore({ file, migrations: [TABLE], onError });
