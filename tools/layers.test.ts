@@ -151,7 +151,7 @@ test("a circle of files is found, also by types alone, and one of folders whose 
   ]);
 });
 
-test("an exception hides its violations alone, and one without violations is told of", async () => {
+test("an exception hides its violations alone, and one without violations is reported", async () => {
   const circle = { rule: "file-cycle", from: "packages/bus/src/", to: "", reason: "known" };
   const stale = { rule: "wires-apart", from: "gateway/", to: "", reason: "was mended" };
   const layers = await checkLayers(repository({ ...KEEPS, ...CIRCLES }), FOLDERS, [circle, stale]);

@@ -55,7 +55,11 @@ export const MODULES: readonly Modules[] = [
   },
 ];
 
-/** The workspaces without a room in the table. @param manifests paths of their `package.json` files */
+/**
+ * Workspaces that ROOMS does not name.
+ *
+ * @param manifests paths of the `package.json` files of all workspaces
+ */
 export function roomless(manifests: readonly string[]): string[] {
   const folders = manifests.map((manifest) => manifest.slice(0, -"/package.json".length));
   const isRoom = (folder: string) => Object.keys(ROOMS).some((room) => covers(room, folder));

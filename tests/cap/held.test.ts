@@ -47,7 +47,7 @@ describe("plain messages that carry a held result", () => {
   });
   afterAll(() => cast.stop());
 
-  test("are marked in the lineage, whoever sends them past the overseer, and others are not", async () => {
+  test("are marked in the lineage when any sender passes them by the overseer, and others are not", async () => {
     const { attachments, context_summary: content } = await underReview(cast, "K1");
     const send = async (message: Json) =>
       expect(await cast.as(message.sender_id).send(message)).toMatchObject({

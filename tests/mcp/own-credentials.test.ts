@@ -68,7 +68,7 @@ describe.each(["2025-06-18", "2026-07-28"])("Depute's own tools, revision %s", (
     }
   });
 
-  test("credentials that nobody has are 401", async () => {
+  test("unknown credentials are 401", async () => {
     const { status, challenge } = await use(revision, { authorization: "Bearer nobody" });
     expect([status, challenge]).toEqual([401, "DPoP, Bearer"]);
   });

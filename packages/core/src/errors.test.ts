@@ -81,7 +81,7 @@ describe("DeputeError", () => {
     expect(new DeputeError(ErrorReason.UNAUTHENTICATED, "x").metadata).toEqual({});
   });
 
-  it("keeps its reason when it is told in other words", () => {
+  it("keeps its reason and metadata with another message", () => {
     const first = new DeputeError(ErrorReason.TASK_NOT_FOUND, "no", { metadata: { task: "t" }, cause: 1 });
     const violations = [{ field: "id", description: "unknown" }];
     const changed = first.with({ message: "not here", metadata: { more: "m" }, violations });

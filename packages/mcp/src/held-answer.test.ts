@@ -63,7 +63,7 @@ test("the headers of slow work go out after the bound, and its bytes when they c
   expect(await answer?.text()).toBe("late");
 });
 
-test("a stream that breaks is told to its reader", async () => {
+test("the reader of a stream that breaks gets the error", async () => {
   const stream = streamed();
   const holding = held(stream.answer, () => undefined, new ManualClock());
   stream.fail();

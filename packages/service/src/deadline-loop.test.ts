@@ -44,7 +44,7 @@ describe("a loop over deadlines", () => {
     expect(looks).toEqual([0, 300, 700, 1700]);
   });
 
-  test("begins later when it is told to", async () => {
+  test("takes its first look after the delay of start", async () => {
     loop.start(400);
     await pass(399);
     expect(looks).toEqual([]);

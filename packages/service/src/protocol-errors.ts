@@ -131,7 +131,7 @@ async function* withTrailerReason(
   }
 }
 
-/** A flag and the frame's length. */
+/** Bytes before the content of a gRPC-Web frame: one of flags and four of the content's length. */
 const PREFIX_BYTES = 5;
 
 /** A unary Connect error is a JSON body. */

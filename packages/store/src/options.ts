@@ -18,8 +18,8 @@ export interface StoreSettings {
   /** Told about what an `afterCommit` hook threw; the text says what was going on. */
   readonly onError: (error: unknown, what: string) => void;
   /**
-   * Told of each change in whether the store can be used; it is ready when it opens. Without it nobody looks at a store
-   * that is not used. Not called for a store in memory.
+   * Called at each change of the store's state; a store is ready when it opens. Without this listener an idle store is not
+   * watched. Not called for a store in memory.
    */
   readonly onState?: (state: StoreState) => void;
   /** What the store depends on. They are recorded when it is made, and compared each time it is opened. */

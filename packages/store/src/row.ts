@@ -12,7 +12,7 @@ export interface Column<T> {
 /** The columns of a statement's rows. Declare it once, beside the table. */
 export interface Row<T> {
   /**
-   * The row itself, typed, without a copy.
+   * Checks each column, and returns the same object with its type.
    *
    * @throws TypeError when a column is missing or holds something else: code and tables do not fit
    */

@@ -14,7 +14,7 @@ export interface TaskChange {
   readonly events: readonly TaskEvent[];
 }
 
-/** Hears of a change in the transaction that stores it, after it is written; an error undoes the change. */
+/** An observer of task changes. It runs in the transaction, after the rows are written; an error rolls the change back. */
 export type TaskObserver = (tx: WriteTx, change: TaskChange) => Promise<void>;
 
 /** Checks a worker's result; a failure fails the task in its place. */

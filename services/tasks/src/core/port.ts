@@ -169,8 +169,8 @@ export interface NamedWorker {
 export interface Completion {
   readonly worker: NamedWorker;
   readonly output: TaskOutput;
-  /** Whether the result counts even when another worker of the delegate has the task. */
+  /** True accepts the result while another worker of the same agent holds the lease. */
   readonly fromAnyWorker?: boolean;
-  /** Whether the result completes the task without a review. */
+  /** True completes the task at once, although its agent has an overseer. */
   readonly isUnreviewed?: boolean;
 }

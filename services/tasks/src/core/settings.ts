@@ -1,6 +1,6 @@
 import { BOUNDS_OPERATORS, defineSettings, type Settings } from "@depute/service";
 
-/** How often streams look. Modules with streams read it, too. */
+/** The setting of how often a stream reads the store without a wake-up. Modules that serve streams share it. */
 export const POLL_INTERVAL = {
   tasksPollInterval: {
     type: "duration",

@@ -20,7 +20,7 @@ const STATES: Partial<Record<ReviewVerdict, ReviewState>> = {
 /** The verifier's queue of reviews, as far as tasks calls it. */
 export class FakeReviews {
   readonly all = new Map<string, Review>();
-  /** CreateReview is refused with this error. */
+  /** The error that CreateReview throws; undefined to accept reviews. */
   refuses: DeputeError | undefined;
   readonly #byRequest = new Map<string, Review>();
   readonly #changes: Review[] = [];

@@ -14,7 +14,7 @@ import { needsVerification } from "../rules/terms.ts";
 import { deleteVerification, insertVerification } from "../store/outbox-rows.ts";
 import { callOptions, type ExecutionsContext } from "./context.ts";
 
-/** When a judgement of which nothing was heard is told again, milliseconds. */
+/** The wait before a judgement that the verifier has not answered is sent again, milliseconds. */
 const RETRY_MS = 60_000;
 
 /** Takes a verifier's judgement: the verifier service says whether it counts, and what counts settles the payment. */

@@ -115,7 +115,7 @@ export function conclude(
   });
 }
 
-/** Whether a refusal says nothing of what becomes of a judgement: it is told again. */
+/** Whether a refusal leaves the judgement undecided, so that it is sent again. */
 export function mayBeTold(error: unknown): boolean {
   const status = statusOf(fromConnectError(error).reason);
   return status === Status.UNAVAILABLE || status === Status.DEADLINE_EXCEEDED || status === Status.INTERNAL;

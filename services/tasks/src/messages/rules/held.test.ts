@@ -20,7 +20,7 @@ const words = (text: string, ...attachments: Attachment[]): Words => ({ text, at
 
 const NOTHING = words("");
 const REPORT = "Sales fell by nine percent in the fourth quarter, because ClientA and ClientB left.";
-const HELD = words(REPORT, file("/tmp/report.md"), object({ insights: [REPORT], total: 7 }));
+const HELD = words(REPORT, file("reports/q1.md"), object({ insights: [REPORT], total: 7 }));
 
 describe("a message carries a held result", () => {
   test.each<[string, Words]>([
@@ -31,7 +31,7 @@ describe("a message carries a held result", () => {
     ],
     ["its words in a snippet", words("", snippet(`Note. ${REPORT}`))],
     ["its words inside an object", words("", object({ deep: [{ text: REPORT }] }))],
-    ["a file of it", words("look", file("/tmp/report.md"))],
+    ["a file of it", words("look", file("reports/q1.md"))],
     ["an object of it", words("look", object({ total: 7, insights: [REPORT] }))],
   ])("by %s", (_name, said) => {
     expect(carries(said, HELD, NOTHING)).toBe(true);
@@ -53,7 +53,7 @@ describe("a message carries none", () => {
   test.each<[string, Words, Words, Words]>([
     ["with words of its own", words("I need another day."), HELD, NOTHING],
     ["with seven words in a row", words("Sales fell by nine percent in the"), HELD, NOTHING],
-    ["with another file", words("look", file("/tmp/other.md")), HELD, NOTHING],
+    ["with another file", words("look", file("reports/q2.md")), HELD, NOTHING],
     ["with the short words of a part", words("seven, I think it is 42 or so"), words("it is 42"), NOTHING],
     ["with a member of an object that is a word", words("ok"), words("", object({ status: "ok" })), NOTHING],
     ["with what the notice said", words(REPORT), words(`${REPORT} Done.`), words(REPORT)],

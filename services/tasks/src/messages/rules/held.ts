@@ -7,7 +7,7 @@ import type { Words } from "./message.ts";
 /** Consecutive words that two texts have to share, unless the held text is shorter. */
 const RUN = 8;
 
-/** Words below which only an equal text counts: so few stand in many messages. */
+/** Texts of fewer words count only when they are equal, because many messages share a few words. */
 const SHORT = 4;
 
 /** Words of a message, and of a held result, that are compared; the rest is not. */

@@ -1,7 +1,7 @@
 import type { Migration } from "@depute/store";
 
-// A refused message has its code and no content. `cap_refusals` counts the refusals of each sender in a lineage, so that
-// nobody fills it with what was refused.
+// A refused message has its code and no content. `cap_refusals` counts the refusals of each sender in a lineage, which
+// bounds what one sender adds to it.
 const MESSAGES = `
 CREATE TABLE cap_tasks (
   cap_task_id TEXT PRIMARY KEY,

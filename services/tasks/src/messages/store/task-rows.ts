@@ -45,7 +45,7 @@ export async function insertCapTask(tx: WriteTx, task: CapTask): Promise<void> {
   ]);
 }
 
-/** Has CAP's id name another task of the engine, for the same agent or another. */
+/** Points a CAP task id at a new task of the engine, for the same agent or another one. */
 export async function replaceCapTask(tx: WriteTx, task: Omit<CapTask, "rootId" | "createMs">): Promise<void> {
   await tx.run(
     `UPDATE cap_tasks SET task_id = ?, delegator_id = ?, agent_id = ?, reviews_id = ?, notice_id = ?

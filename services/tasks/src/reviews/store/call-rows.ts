@@ -11,7 +11,7 @@ export interface ReviewCall {
   readonly answeredBy: string;
 }
 
-/** A call with its place in the outbox. */
+/** An outbox row: a call that the verifier is owed, and its position. Calls are made in the order of positions. */
 export interface ReviewCallRow extends ReviewCall {
   readonly place: number;
 }

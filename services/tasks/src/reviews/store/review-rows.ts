@@ -47,9 +47,9 @@ export async function deleteReview(tx: WriteTx, reviewId: string): Promise<void>
 }
 
 /**
- * Notes that the author of a result is told of a question.
+ * Notes a question of a reviewer as sent to the author of the result.
  *
- * @returns whether the author was not told of it before
+ * @returns false for a question that was sent before
  */
 export async function noteInquiry(tx: WriteTx, reviewId: string, number: number): Promise<boolean> {
   const { changes } = await tx.run(
